@@ -42,6 +42,7 @@ DATA = ROOT_SHARED / "data"
 NOW = 1_780_000_000.0
 DEPTHS = (5, 10)
 HALVES = ("dev", "held")
+HALF = {"dev": "the half that was worked on", "held": "the half that was held back"}
 LONG = 10
 """Turns of others that make an assistant's answer long."""
 LOOKED = 60
@@ -104,7 +105,7 @@ def compared(key: str, what: str, chats: Sequence[Chats]) -> Iterator[Figure | R
         for depth in DEPTHS:
             own = statistics.mean(share(row.ours[:depth], row.asked.wanted) for row in here)
             plain = statistics.mean(share(row.theirs[:depth], row.asked.wanted) for row in here)
-            name = f"{what}: evidence in the first {depth}, {half} half"
+            name = f"{what}: evidence in the first {depth}, {HALF[half]}"
             yield against_peers(
                 f"chats.{key}.{half}.{depth}",
                 name,

@@ -39,6 +39,7 @@ REPLACED = 0.02
 MOST = 54
 """Dialogues that are played unless more are asked for: those of up to 30 sessions."""
 HALVES = ("dev", "held")
+HALF = {"dev": "half that was worked on", "held": "half that was held back"}
 TOP = 10
 
 
@@ -279,7 +280,7 @@ def followed(outcomes: Sequence[Outcome], half: str) -> Iterator[Figure]:
     got = sum(len(one.retrieved) for one in outcomes)
     stale = sum(len(one.stale) for one in outcomes)
     gone = sum(len(one.dialogue.replaced) for one in outcomes)
-    name = f"MemoryCode, {half} half ({len(outcomes)} dialogues)"
+    name = f"MemoryCode, {HALF[half]} ({len(outcomes)} dialogues)"
     key = f"memorycode.{half}"
     yield at_least(
         f"{key}.stored",

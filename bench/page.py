@@ -6,13 +6,13 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from uuid import UUID
 
 import anyio
 
-from bench.figures import Row
+from bench.figures import Figure, Row, at_most, slug
 from reverie.apps.web.desk import Ask, Desk
 from reverie.apps.web.dream import shown as dream
 from reverie.apps.web.health import shown as health
@@ -33,17 +33,21 @@ from reverie.wire.given import user
 FEW, SESSIONS, MEMORIES = 100, 5_000, 10_000
 MOST = 1.5
 ROUNDS = 15
+WHY = "a page takes a few milliseconds or less: on a busy machine the ratio of two is unsure"
 
 
-def measure(out: Path) -> Iterable[Row]:
+def measure(out: Path) -> Iterable[Figure | Row]:
     del out
     few, _ = _costs(FEW, FEW)
     many, built = _costs(SESSIONS, MEMORIES)
     yield "index of all built anew, CPU", f"{built:.1f} s", "", None
     for name, cost in many.items():
-        ratio = cost / few[name]
-        text = f"{ratio:.2f} x ({cost * 1000:.1f} ms)"
-        yield f"{name}, full store against {FEW}", text, f"{MOST}", ratio <= MOST
+        what = (
+            f"page, {name}: CPU over {SESSIONS:,} sessions and {MEMORIES:,} memories,"
+            f" in that over {FEW} of each"
+        )
+        yield at_most(f"page.{slug(name)}", what, cost / few[name], MOST, "x", ROUNDS, WHY)
+        yield f"{name}, CPU", f"{1000 * few[name]:.1f} → {1000 * cost:.1f} ms", "", None
 
 
 def _costs(sessions_: int, memories_: int) -> tuple[Mapping[str, float], float]:
@@ -82,12 +86,15 @@ def _costs(sessions_: int, memories_: int) -> tuple[Mapping[str, float], float]:
         found: dict[str, float] = {}
         for name, page in pages.items():
             page()
-            began = time.process_time()
-            for _ in range(ROUNDS):
-                page()
-            found[name] = (time.process_time() - began) / ROUNDS
+            found[name] = min(_spent(page) for _ in range(ROUNDS))
         desk.close()
         return found, built
+
+
+def _spent(page: Callable[[], object]) -> float:
+    began = time.process_time()
+    page()
+    return time.process_time() - began
 
 
 def _save(desk: Desk) -> None:

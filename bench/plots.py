@@ -8,7 +8,9 @@ from html import escape
 
 OURS, OTHER, BOUND = "#2b6cb0", "#a0aec0", "#718096"
 COLOURS = ("#2b6cb0", "#c05621", "#2f855a", "#6b46c1", "#b83280", "#4a5568", "#975a16", "#2c7a7b")
-WIDTH, LEFT, BAR = 760, 230, 420
+WIDTH, VALUE, LETTER = 760, 80, 6.6  # a picture's width, the room of a value, of a letter
+LONGEST = 60  # letters of a name
+DASHES = ("", "6 3", "2 3")  # where the colours are used up
 
 
 def _svg(height: float, parts: Sequence[str]) -> str:
@@ -24,14 +26,17 @@ def bars(title: str, values: Mapping[str, float], told: Mapping[str, str], bette
     """One bar for each contestant, the best first; ours is coloured."""
     order = sorted(values, key=lambda name: values[name], reverse=better == "higher")
     most = max(values.values()) or 1.0
+    names = {name: name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…" for name in order}
+    left = 16 + LETTER * max(map(len, names.values()))
+    room = WIDTH - left - VALUE
     parts = [f'<text x="8" y="18">{escape(title)} ({better} is better)</text>']
     for n, name in enumerate(order):
-        y, width = 32 + 21 * n, max(1.0, BAR * values[name] / most)
+        y, width = 32 + 21 * n, max(1.0, room * values[name] / most)
         colour = OURS if name.startswith("Reverie") else OTHER
         parts += [
-            f'<text x="{LEFT - 8}" y="{y + 12}" text-anchor="end">{escape(name)}</text>',
-            f'<rect x="{LEFT}" y="{y}" width="{width:.1f}" height="15" fill="{colour}"/>',
-            f'<text x="{LEFT + width + 6:.1f}" y="{y + 12}">{escape(told[name])}</text>',
+            f'<text x="{left - 8:.1f}" y="{y + 12}" text-anchor="end">{escape(names[name])}</text>',
+            f'<rect x="{left:.1f}" y="{y}" width="{width:.1f}" height="15" fill="{colour}"/>',
+            f'<text x="{left + width + 6:.1f}" y="{y + 12}">{escape(told[name])}</text>',
         ]
     return _svg(42 + 21 * len(order), parts)
 
@@ -62,12 +67,14 @@ def lines(title: str, courses: Mapping[str, Sequence[tuple[float, float]]]) -> s
     for power in range(3):
         x = place(power, low).split(",")[0]
         parts.append(f'<text x="{x}" y="{below + 18}" text-anchor="middle">× {10**power}</text>')
+    line = 'stroke="{}" stroke-width="2" stroke-dasharray="{}"'
     for n, (name, pts) in enumerate(scaled.items()):
-        colour = COLOURS[n % len(COLOURS)]
+        colour, dash = COLOURS[n % len(COLOURS)], DASHES[n // len(COLOURS) % len(DASHES)]
+        y = above + 5 + 19 * n
         drawn = " ".join(place(x, y) for x, y in pts)
         parts += [
-            f'<polyline points="{drawn}" fill="none" stroke="{colour}" stroke-width="2"/>',
-            f'<rect x="{right + 14}" y="{above + 19 * n}" width="10" height="10" fill="{colour}"/>',
-            f'<text x="{right + 30}" y="{above + 9 + 19 * n}">{escape(name)}</text>',
+            f'<polyline points="{drawn}" fill="none" {line.format(colour, dash)}/>',
+            f'<path d="M {right + 14} {y} h 24" {line.format(colour, dash)}/>',
+            f'<text x="{right + 44}" y="{y + 4}">{escape(name)}</text>',
         ]
     return _svg(max(330, above + 19 * len(scaled) + 10), parts)

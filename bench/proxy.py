@@ -252,16 +252,7 @@ def _overhead(figures: dict[tuple[str, int], tuple[float, float]]) -> Iterator[F
         if size == 900_000:
             what = "CPU of a request of 900 KB, in that of a pass-through that parses it"
             why = "it parses, matches and stores what the pass-through forgets"
-            yield at_most(
-                "proxy.cpu",
-                what,
-                ours / bare,
-                1.5,
-                "x",
-                TIMES,
-                why,
-                points=[(s, figures["proxy", s][0]) for s in SIZES],
-            )
+            yield at_most("proxy.cpu", what, ours / bare, 1.5, "x", TIMES, why)
             what = "time that the proxy adds to such a request, median"
             yield at_most("proxy.latency", what, max(0.0, more), 10.0, "ms")
     less, most = SIZES[1], SIZES[3]

@@ -4,8 +4,9 @@ Three sets: turns of long dialogues with questions (LoCoMo), memory documents wi
 that their authors wrote for them, and the same documents with queries in other words. By words:
 plain FTS5 and bm25s. By meaning: mem0 with `infer=False`, LangGraph's store and mempalace, each
 with its own code in its own environment, all with the same local model behind one endpoint
-(`bench/embedding`). What is compared is the share of what should be found in the first 5 and 10.
-A peer that cannot be installed or does not run is told as such.
+(`bench/embedding`); and what anyone would put together of FTS5 and these vectors. What is compared
+is the share of what should be found in the first 5 and 10. A peer that cannot be installed or does
+not run is told as such.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ DIALOGUES = 1 if QUICK else int(os.environ.get("REVERIE_BENCH_DIALOGUES", "5"))
 MINUTES = 25
 BY_WORDS = ("bm25s",)
 BY_MEANING = ("mem0", "langgraph", "mempalace")
+BOTH = "FTS5 and vectors, ranks fused"
+FUSED, NEAR = 60, 50  # the constant of reciprocal rank fusion, and how many of each are fused
 TITLES = {
     "dialogues": "LoCoMo, evidence in the first {k} turns",
     "situations": "memory documents, the right one for a described situation in the first {k}",
@@ -75,10 +78,14 @@ def measure(out: Path) -> Iterator[Figure | Row]:
     yield from asked(found, BY_WORDS, works, "")
     if vectors is None:
         yield "by meaning", f"not measured: needs {PACKAGE}", "", None
-    elif not any(map(environment, BY_MEANING)):
-        yield "by meaning", "not measured: no peer is there to be compared with", "", None
     else:
         found["Reverie, by meaning"] = [ours(one, vectors) for one in works]
+        found[BOTH] = [fused(one, vectors) for one in works]
+        if environment("mem0"):
+            told = (
+                "as it installs: its search by words too needs fastembed and files of a model hub"
+            )
+            yield "peer mem0", told, "", None
         with endpoint(vectors) as url:
             yield from asked(found, BY_MEANING, works, url)
     yield from figures(found, works)
@@ -180,6 +187,29 @@ def ours(work: Work, vectors: Vectors | None) -> Found:
     return out
 
 
+# What anyone would put together
+
+
+def fused(work: Work, vectors: Vectors) -> Found:
+    """Plain FTS5 and the nearest vectors, by reciprocal rank."""
+    import numpy as np
+
+    plain = Plain({key: [text] for key, text in work.documents.items()})
+    keys = list(work.documents)
+    known = np.array(vectors.encode(list(work.documents.values())), dtype=np.float32)
+    known /= np.linalg.norm(known, axis=1, keepdims=True)
+    out: Found = []
+    for _, text, _ in work.queries:
+        close = known @ np.array(vectors.encode([text])[0], dtype=np.float32)
+        near = [keys[n] for n in np.argsort(-close)[:NEAR]]
+        score = dict.fromkeys(keys, 0.0)
+        for ranked in (near, plain.search(text, NEAR)):
+            for place, key in enumerate(ranked, 1):
+                score[key] += 1 / (FUSED + place)
+        out.append(sorted(score, key=lambda key: -score[key])[:DEPTH])
+    return out
+
+
 # Figures
 
 
@@ -189,7 +219,7 @@ def figures(found: Mapping[str, list[Found]], works: Sequence[Work]) -> Iterator
         for k in (5, 10):
             shares = {who: share(found[who], works, name, k) for who in found}
             words = {who: shares[who] for who in ("FTS5", *BY_WORDS) if who in shares}
-            meant = {who: shares[who] for who in BY_MEANING if who in shares}
+            meant = {who: shares[who] for who in (BOTH, *BY_MEANING) if who in shares}
             told = title.format(k=k)
             yield against_peers(
                 f"recall.{name}.{k}.words",

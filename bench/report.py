@@ -158,19 +158,25 @@ def endurance(found: Mapping[str, Any]) -> Iterator[str]:
 
 def mutants(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Damages done to the code by a program, and whether a test noticed."""
-    drawn, killed, explained = (
-        sum(row[name] for row in found) for name in ("drawn", "killed", "explained")
-    )
-    share = killed / max(1, drawn - explained)
     yield "## Whether the tests bite\n"
-    yield f"Of {drawn} generated damages {killed} were noticed, {explained} change nothing that"
-    yield f"anybody could see: {100 * share:.0f} % of the others (bound 90 %).\n"
-    yield "| module | drawn | noticed | explained | survived | seed | commit |"
-    yield "|---|--:|--:|--:|--:|---|---|"
+    yield "Damages drawn by chance, each one edit of one module. Those that change nothing that"
+    yield "anybody could see are explained one by one, and count neither way (bound 90 %).\n"
+    yield "| seed | drawn | noticed | explained | survived | noticed of the others |"
+    yield "|---|--:|--:|--:|--:|--:|"
+    for seed in sorted({row["seed"] for row in found}):
+        rows = [row for row in found if row["seed"] == seed]
+        drawn, killed, explained = (
+            sum(row[name] for row in rows) for name in ("drawn", "killed", "explained")
+        )
+        left = drawn - explained
+        share = 100 * killed / max(1, left)
+        yield f"| {seed} | {drawn} | {killed} | {explained} | {left - killed} | {share:.1f} % |"
+    yield "\n| module | seed | drawn | noticed | explained | survived | commit |"
+    yield "|---|---|--:|--:|--:|--:|---|"
     for row in found:
         yield (
-            f"| {row['module']} | {row['drawn']} | {row['killed']} | {row['explained']} |"
-            f" {len(row['survived'])} | {row['seed']} | {row['commit']} |"
+            f"| {row['module']} | {row['seed']} | {row['drawn']} | {row['killed']} |"
+            f" {row['explained']} | {len(row['survived'])} | {row['commit']} |"
         )
     yield ""
 

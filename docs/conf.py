@@ -6,7 +6,6 @@ pages load nothing from elsewhere: the theme has no remote fonts or scripts, and
 
 from __future__ import annotations
 
-import logging
 import tomllib
 from pathlib import Path
 
@@ -43,9 +42,3 @@ html_extra_path = ["site/index.html"]
 html_theme_options = {"navigation_with_keys": False, "top_of_page_buttons": []}
 pygments_style = "friendly"
 pygments_dark_style = "github-dark"
-
-
-# A part of the table of contents may have no page yet; `scripts/pages.py` minds those named.
-logging.getLogger("sphinx.sphinx.directives.other").addFilter(
-    lambda record: "glob pattern" not in str(record.msg)
-)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any, cast
 
@@ -108,13 +108,18 @@ def public_names(module: ModuleType) -> list[str]:
 def problems() -> Iterator[str]:
     """Public names that no chapter has, chapters' names that are not public, and what says
     nothing of itself."""
-    placed = [name for _, names in CHAPTERS.values() for name in names]
-    for name in sorted({*reverie.__all__} ^ {*placed}):
-        yield f"reverie.{name}: it must stand in __all__ and in one chapter of the reference"
+    yield from misplaced(reverie.__all__)
     for module in (reverie, *MODULES):
         for name in public_names(module):
             found = _found(name) if module is reverie else getattr(module, name)
             yield from undocumented(f"{module.__name__}.{name}", found)
+
+
+def misplaced(public: Iterable[str]) -> Iterator[str]:
+    """Those of the package's names that no chapter has, and names of chapters that it has not."""
+    placed = [name for _, names in CHAPTERS.values() for name in names]
+    for name in sorted({*public} ^ {*placed}):
+        yield f"reverie.{name}: it must stand in __all__ and in one chapter of the reference"
 
 
 def undocumented(name: str, found: object) -> Iterator[str]:

@@ -80,6 +80,18 @@ TESTS: dict[str, tuple[str, ...]] = {
     "store/home": ("tests/store/test_home.py",),
     "team/sync": ("tests/team/test_plan.py",),
     "team/round": ("tests/team/test_round.py", "tests/team/test_sync_faults.py"),
+    "team/folder": ("tests/team/test_round.py", "tests/team/test_sync_faults.py"),
+    "store/fences": ("tests/fleet/test_fences.py",),
+    "tools/guard": (
+        "tests/tools/test_confined.py",
+        "tests/tools/test_guard.py",
+        "tests/tools/test_private.py",
+    ),
+    "tools/confined": (
+        "tests/tools/test_confined.py",
+        "tests/tools/test_guard.py",
+        "tests/tools/test_private.py",
+    ),
     "tools/places": ("tests/tools/test_files.py", "tests/tools/test_private.py"),
     "memory/paths": ("tests/memory/test_paths.py", "tests/threats/test_paths.py"),
     "memory/secrets/scanner": (
@@ -88,17 +100,32 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/memory/test_secrets_bounded.py",
         "tests/memory/test_secrets_untold.py",
     ),
+    "memory/secrets/views": (
+        "tests/memory/test_secrets.py",
+        "tests/memory/test_secrets_disguised.py",
+        "tests/memory/test_secrets_bounded.py",
+        "tests/memory/test_secrets_untold.py",
+    ),
     "session/loop": (
         "tests/loop/test_loop.py",
+        "tests/loop/test_streams.py",
         "tests/loop/test_stops.py",
+        "tests/loop/test_hooks.py",
         "tests/loop/test_repeats.py",
         "tests/loop/test_long.py",
         "tests/loop/test_blocking.py",
+        "tests/loop/test_cancel.py",
         "tests/session/test_fork.py",
     ),
     "middleware/chain": ("tests/proxy/test_matching.py",),
     "middleware/following": ("tests/proxy/test_matching.py",),
     "middleware/decisions": ("tests/proxy/test_matching.py",),
+    "middleware/scanning": (
+        "tests/proxy/test_scanning.py",
+        "tests/proxy/test_matching.py",
+        "tests/proxy/test_rules.py",
+        "tests/proxy/test_shadows.py",
+    ),
     "middleware/log": ("tests/proxy/test_log_faults.py",),
 }
 _POWER = ("tests/store/test_power.py",)

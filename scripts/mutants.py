@@ -2,12 +2,13 @@
 
 A damage is one edit of the syntax tree: a condition turned round, a call left out, two statements
 in each other's place, a number one off, a comparison moved by one, a result that is None. Each is
-made in a copy of the tree and the module's own tests are run there; they must fail. One that makes
-them run without end counts as noticed. The same seed draws the same damages.
+made in a copy of the tree, where those of the module's own tests are run that come by its line; one
+must fail. One that makes them run without end counts as noticed. The same seed draws the same ones.
 
 Some damages change nothing that anybody could see: `equivalent_mutants.toml` beside this file names
 each with its reason, and they count neither way. A name that fits no damage any more is a fault of
-the list. What was found is written down by module, newest in place of older.
+the list. What was found is written down by module and seed, newest in place of older. A seed that
+nobody has looked at yet tells more than one that tests were added for.
 
     python -m scripts.mutants [--each 40] [--seed 1] [--only store/journal] [--list | --named]
                               [--write bench/results/mutants.json [--again]]
@@ -22,8 +23,10 @@ from __future__ import annotations
 
 import argparse
 import ast
+import hashlib
 import itertools
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -31,21 +34,23 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from scripts import mutations
+from scripts import mutations, trials, witnesses
 from scripts.damaged import NAMED, TESTS
 from scripts.manifest import Row
-from scripts.mutations import LEFT_OUT, run_tests, unchanged
+from scripts.mutations import LEFT_OUT, run_tests
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = "src/reverie"
+NOTES = "bench/out/mutants"
+WITNESSES = witnesses.__name__
 EQUIVALENT = "scripts/equivalent_mutants.toml"
 SHARE = 0.9
-LEAST_S, SLOWER = 60.0, 5.0  # how long damaged tests may take: so much, and so often their time
+LIMIT_S = 3_600.0  # for all damages of a module
 _OTHER = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -61,8 +66,8 @@ _OTHER = {
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign)
 
 
-Name = tuple[str, str, str, str]
-"""A module, a kind of damage, the line that it stands in, and what becomes of it."""
+Name = tuple[str, str, str, str, str]
+"""A module, a function, a kind of damage, the line that it stands in, and what becomes of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +80,13 @@ class Mutant:
     start: int
     end: int
     text: str
+    inside: str = ""  # the function, or the class and its method
 
     def of(self, source: str) -> str:
         return source[: self.start] + self.text + source[self.end :]
+
+    def lines(self, source: str) -> tuple[int, int]:
+        return self.line, source.count("\n", 0, self.end) + 1
 
     def told(self, source: str) -> str:
         return f"{self.module}:{self.line} {self.kind}: {self.change(source)}"
@@ -89,7 +98,7 @@ class Mutant:
     def name(self, source: str) -> Name:
         """What it is called whatever stands above it: the text of its line, and the change."""
         row = source.splitlines()[self.line - 1].strip()
-        return self.module, self.kind, row, self.change(source)
+        return self.module, self.inside, self.kind, row, self.change(source)
 
 
 class _Places:
@@ -113,30 +122,36 @@ class _Places:
 def mutants_of(module: str, source: str) -> Iterator[Mutant]:
     """Every damage that can be done to a module."""
     places = _Places(source)
+    for inside, function in _functions(ast.parse(source)):
+        for one in _of_function(module, source, places, function):
+            yield replace(one, inside=inside)
 
+
+def _of_function(
+    module: str, source: str, places: _Places, function: ast.FunctionDef | ast.AsyncFunctionDef
+) -> Iterator[Mutant]:
     def text(node: ast.expr | ast.stmt) -> str:
         return source[slice(*places.of(node))]
 
     def made(kind: str, node: ast.expr | ast.stmt, new: str) -> Mutant:
         return Mutant(module, kind, node.lineno, *places.of(node), new)
 
-    for function in _functions(ast.parse(source)):
-        for node in ast.walk(function):
-            match node:
-                case ast.If() | ast.While() | ast.IfExp():
-                    yield made("turned round", node.test, f"(not ({text(node.test)}))")
-                case ast.Compare(ops=[op]) if type(op) in _OTHER:
-                    other = ast.Compare(node.left, [_OTHER[type(op)]()], node.comparators)
-                    yield made("compared otherwise", node, f"({ast.unparse(other)})")
-                case ast.Constant(value=int(value)) if not isinstance(node.value, bool):
-                    yield made("one off", node, f"({value + 1})")
-                case ast.Return(value=ast.expr() as value) if text(value) != "None":
-                    yield made("no result", node, "return None")
-                case _:
-                    pass
-            for body in (getattr(node, name, []) for name in ("body", "orelse", "finalbody")):
-                if isinstance(body, list):
-                    yield from _of_body(module, source, places, body)
+    for node in ast.walk(function):
+        match node:
+            case ast.If() | ast.While() | ast.IfExp():
+                yield made("turned round", node.test, f"(not ({text(node.test)}))")
+            case ast.Compare(ops=[op]) if type(op) in _OTHER:
+                other = ast.Compare(node.left, [_OTHER[type(op)]()], node.comparators)
+                yield made("compared otherwise", node, f"({ast.unparse(other)})")
+            case ast.Constant(value=int(value)) if not isinstance(node.value, bool):
+                yield made("one off", node, f"({value + 1})")
+            case ast.Return(value=ast.expr() as value) if text(value) != "None":
+                yield made("no result", node, "return None")
+            case _:
+                pass
+        for body in (getattr(node, name, []) for name in ("body", "orelse", "finalbody")):
+            if isinstance(body, list):
+                yield from _of_body(module, source, places, body)
 
 
 def _of_body(module: str, source: str, places: _Places, body: list[ast.stmt]) -> Iterator[Mutant]:
@@ -155,13 +170,17 @@ def _acts(node: ast.stmt) -> bool:
     return any(isinstance(one, ast.Call | ast.Await) for one in ast.walk(node))
 
 
-def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """The outermost functions and methods."""
+def _functions(
+    tree: ast.Module,
+) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """The outermost functions and methods, and what they are called."""
     for node in tree.body:
-        inner = node.body if isinstance(node, ast.ClassDef) else [node]
+        inner, within = ([node], "")
+        if isinstance(node, ast.ClassDef):
+            inner, within = node.body, f"{node.name}."
         for one in inner:
             if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield one
+                yield f"{within}{one.name}", one
 
 
 def drawn(module: str, source: str, each: int, seed: int) -> list[Mutant]:
@@ -182,39 +201,74 @@ def _is_read(source: str) -> bool:
 def explained(root: Path) -> dict[Name, str]:
     """Why nobody could see some damages, by name."""
     rows = tomllib.loads((root / EQUIVALENT).read_text(encoding="utf-8")).get("mutant", [])
-    return {(row["module"], row["kind"], row["line"], row["change"]): row["why"] for row in rows}
+    parts = ("module", "inside", "kind", "line", "change")
+    return {tuple(row[part] for part in parts): row["why"] for row in rows}
 
 
 def run(
     root: Path, module: str, each: int, seed: int, known_killed: Container[str] = ()
-) -> Iterator[tuple[Mutant, str, str]]:
-    """Each damage with its description and what became of it: noticed, not, or explained."""
+) -> list[tuple[str, str]]:
+    """Each damage's description and what became of it: noticed, not, or explained."""
     known = explained(root)
     with tempfile.TemporaryDirectory(prefix="reverie-mutants-") as folder:
         tree = Path(folder).resolve() / "tree"
         shutil.copytree(root, tree, ignore=LEFT_OUT, symlinks=True)
-        path = tree / SOURCE / f"{module}.py"
-        source = path.read_text(encoding="utf-8")
-        began = time.monotonic()
-        if trouble := unchanged(tree, TESTS[module]):
-            raise SystemExit(f"the tests of {module} fail before anything is damaged:\n{trouble}")
-        limit = LEAST_S + SLOWER * (time.monotonic() - began)
-        for one in drawn(module, source, each, seed):
-            if one.name(source) in known:
-                yield one, one.told(source), "explained"
-                continue
-            if one.told(source) in known_killed:
-                yield one, one.told(source), "killed"
-                continue
-            path.write_text(one.of(source), encoding="utf-8")
-            code, _ = run_tests(tree, TESTS[module], limit)
-            yield one, one.told(source), "survived" if code == 0 else "killed"
+        source = (tree / SOURCE / f"{module}.py").read_text(encoding="utf-8")
+        every = drawn(module, source, each, seed)
+        open_ = [one for one in every if one.name(source) not in known]
+        open_ = [one for one in open_ if one.told(source) not in known_killed]
+        tried = dict(zip(open_, _tried(root, tree, open_, source), strict=True))
+    return [
+        (one.told(source), tried.get(one, "explained" if one.name(source) in known else "killed"))
+        for one in every
+    ]
+
+
+def _tried(root: Path, tree: Path, every: Sequence[Mutant], source: str) -> list[str]:
+    """Whether tests notice the damages of a module, all in one run of pytest."""
+    if not every:
+        return []
+    module = every[0].module
+    notes = noted(root, tree, TESTS[module])
+    given, found = tree.parent / "given", tree.parent / "found"
+    told = {"name": f"{SOURCE}/{module}.py", "file": str(tree / SOURCE / f"{module}.py")}
+    rows = [{"inside": m.inside, "lines": m.lines(source), "text": m.of(source)} for m in every]
+    given.write_text(json.dumps({**told, "notes": notes, "trials": rows}), "utf-8")
+    plugin = (trials.__name__, {trials.TRIALS: str(given), trials.FOUND: str(found)})
+    _, tail = run_tests(tree, TESTS[module], LIMIT_S, plugin)
+    if not found.is_file():
+        raise SystemExit(f"the tests of {module} could not be run:\n{tail}")
+    came = json.loads(found.read_text(encoding="utf-8"))
+    if came["control"]:
+        raise SystemExit(f"tests fail where nothing is damaged: {came['control']}")
+    if "not loaded" in came["outcomes"]:
+        raise SystemExit(f"a function of {module} could not be found to be damaged")
+    print(f"{module}: noticed by", ", ".join(dict.fromkeys(filter(None, came["outcomes"]))))
+    return ["killed" if one else "survived" for one in came["outcomes"]]
+
+
+def noted(root: Path, tree: Path, tests: Sequence[str]) -> witnesses.Notes:
+    """By which lines of all modules each test comes; looked at once for a file of tests."""
+    notes: dict[str, tuple[float, dict[str, list[int]]]] = {}
+    modules = os.pathsep.join(f"{SOURCE}/{module}.py" for module in TESTS)
+    for name in tests:
+        at = tree / name
+        for file in sorted(at.rglob("test_*.py")) if at.is_dir() else [at]:
+            key = file.relative_to(tree).as_posix()
+            mark = hashlib.sha256(key.encode() + file.read_bytes()).hexdigest()[:16]
+            kept = root / NOTES / f"{mark}.json"
+            if not kept.is_file():
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                given = {witnesses.FILES: modules, witnesses.NOTES: str(kept)}
+                run_tests(tree, [key], plugin=(WITNESSES, given))
+            notes |= json.loads(kept.read_text(encoding="utf-8"))
+    return notes
 
 
 def write_down(path: Path, row: dict[str, Any]) -> None:
-    """Put a module's row into the results, in place of an older one."""
+    """Put a module's row into the results, in place of an older one of the same seed."""
     known = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.is_file() else []
-    rows = {one["module"]: one for one in known} | {row["module"]: row}
+    rows = {(one["seed"], one["module"]): one for one in (*known, row)}
     path.parent.mkdir(parents=True, exist_ok=True)
     found = {"rows": [rows[name] for name in sorted(rows)]}
     text = json.dumps(found, indent=1, ensure_ascii=False)
@@ -275,7 +329,7 @@ def is_noticed(module: str, each: int, seed: int, written: Path | None, *, again
     survived: list[str] = []
     noticed: list[str] = []
     before = killed_before(written, module, seed) if again else []
-    for _, told, outcome in run(ROOT, module, each, seed, before):
+    for told, outcome in run(ROOT, module, each, seed, before):
         noticed += [told] if outcome == "killed" else []
         outcomes.append(outcome)
         survived += [told] if outcome == "survived" else []
@@ -284,7 +338,7 @@ def is_noticed(module: str, each: int, seed: int, written: Path | None, *, again
     print(f"{module}: {killed} of {counted} noticed", flush=True)
     if written is not None:
         row = {"module": module, "seed": seed, "drawn": len(outcomes), "killed": killed}
-        row |= {"key": f"mutants.{module}", "count": counted, "bad": len(survived)}
+        row |= {"key": f"mutants.{seed}.{module}", "count": counted, "bad": len(survived)}
         row |= {"explained": len(outcomes) - counted, "survived": survived, "noticed": noticed}
         seconds = round(time.monotonic() - began)
         write_down(written, {**row, "seconds": seconds, "commit": commit(ROOT)})

@@ -23,21 +23,25 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+from typing import TypeAlias
 
 from scripts import manifest
 from scripts.manifest import Mutation, Row
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT_S = 300  # for each test or file of tests that is named
-LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv", "__pycache__", "*.pyc", ".*_cache", ".hypothesis", "out", "dist"
-)
+UNUSED = ("cacheprovider", "xdist", "schemathesis", "langsmith_plugin")  # the last two start slowly
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", ".*_cache", ".hypothesis", "out", "dist")
+
+
+Plugin: TypeAlias = tuple[str, Mapping[str, str]]
+"""One of pytest's, and what it reads from the environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +59,15 @@ class Outcome:
 
 
 def run_tests(
-    tree: Path, tests: Sequence[str], limit: float | None = None
+    tree: Path,
+    tests: Sequence[str],
+    limit: float | None = None,
+    plugin: Plugin | None = None,
 ) -> tuple[int | None, str]:
     """Runs some tests in a copy; the exit code, or None where time ran out."""
     environment = {
         **os.environ,
+        **(plugin[1] if plugin else {}),
         "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(tree)]),
         # A changed file of the same size and second would be taken from the cache.
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -67,7 +75,8 @@ def run_tests(
         "REVERIE_DOORS": "1",  # a test that is named is run, whatever its tier
         "REVERIE_SHARED": os.environ.get("REVERIE_SHARED") or str(ROOT.parent / "shared"),
     }
-    options = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=line")
+    options = ("-x", "-q", "--tb=line", *(part for name in UNUSED for part in ("-p", f"no:{name}")))
+    options += ("-p", plugin[0]) if plugin else ()
     limit = limit or LIMIT_S * len(tests)
     with tempfile.TemporaryFile() as out:  # not a pipe: what a test leaves running would hold it
         tests_run = subprocess.Popen(

@@ -94,6 +94,7 @@ PLACES = {
 }
 MORE = {
     "team": "/team",  # it names whom git names on this machine
+    "fleet": "/fleet",
     "memory list": "/memories",
     "memory source": "/memories/project_billing_release.md?view=source",
     "memory lines": "/memories/project_billing_release.md?view=blame",

@@ -80,9 +80,9 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def silent() -> Iterator[str]:
-    """Options and arguments without a word of help, and commands without any."""
-    for words, command in commands():
+def silent(walked: Walked) -> Iterator[str]:
+    """Options and arguments without a word of help, commands and settings without any."""
+    for words, command in walked:
         if not (command.help or "").strip():
             yield f"`{words}` says nothing of itself"
         for one in command.params:
@@ -112,7 +112,7 @@ def stale(folder: Path) -> Iterator[str]:
 def main(*given: str) -> int:
     folder = ROOT / FOLDER
     if "--check" in given:
-        found = [*stale(folder), *silent(), *api_reference.problems()]
+        found = [*stale(folder), *silent(commands()), *api_reference.problems()]
         print("\n".join(found) or f"reference: {len(PAGES)} pages say what the code says")
         return bool(found)
     folder.mkdir(parents=True, exist_ok=True)

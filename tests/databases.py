@@ -317,13 +317,9 @@ def run_with_error(
     calls: Sequence[str] = CALLS,
 ) -> Outcome:
     """Run `fn` with SQLite's nth call failing; what it raises is handed back."""
-    value, failure = None, None
     watch = Watch(n, code, short, sticky, None, calls)
     with door().watching(watch):
-        try:
-            value = fn()
-        except Exception as error:  # noqa: BLE001
-            failure = error
+        value, failure = faults.tried(fn)
     return Outcome(value, failure, watch.hit, tuple(watch.names))
 
 

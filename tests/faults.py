@@ -129,6 +129,14 @@ def shim(plan: Plan) -> Generator[Seen]:
             setattr(module, name, function)
 
 
+def tried(fn: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    """What a function gives, or what it raises."""
+    try:
+        return fn(), None
+    except Exception as error:  # noqa: BLE001
+        return None, error
+
+
 def run_with_error(
     fn: Callable[[], Any],
     n: int,
@@ -139,12 +147,8 @@ def run_with_error(
     calls: Sequence[str] = CALLS,
 ) -> Outcome:
     """Run `fn` with its nth call failing; whatever it raises is handed back, not raised."""
-    value, failure = None, None
     with shim(Plan(n, code, short, sticky, None, tuple(calls))) as seen:
-        try:
-            value = fn()
-        except Exception as error:  # noqa: BLE001
-            failure = error
+        value, failure = tried(fn)
     return Outcome(value, failure, seen.hit, tuple(seen.names()))
 
 

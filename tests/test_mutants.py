@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import json
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
-from scripts import mutants
+import pytest
+
+from scripts import mutants, trials, witnesses
 
 SOURCE = '''
 def kept(rows: list[str], most: int) -> list[str]:
@@ -73,3 +78,41 @@ def test_what_survived_once_is_tried_again_and_the_rest_is_not(tmp_path: Path) -
     assert mutants.killed_before(path, "m", 2) == []
     assert mutants.killed_before(None, "m", 1) == []
     assert [one["module"] for one in json.loads(path.read_text())["rows"]] == ["m", "n"]
+
+
+@dataclass
+class Item:
+    nodeid: str
+
+
+def test_the_tests_that_come_by_a_line_are_run_the_quickest_first_and_new_ones_with_them() -> None:
+    notes = {"slow": (2.0, {"a": [3]}), "quick": (1.0, {"a": [3, 4]}), "other": (0.1, {"b": [3]})}
+
+    def run(lines: range, *tests: str) -> list[str]:
+        found = witnesses.chosen([Item(one) for one in tests], notes, "a", lines)
+        return [item.nodeid for item in found]
+
+    assert run(range(3, 4), "other", "slow", "quick") == ["quick", "slow"]
+    assert run(range(4, 9), "other", "slow", "quick", "new") == ["new", "quick"]
+    assert run(range(7, 9), "other", "slow", "quick") == ["other", "slow", "quick"]
+
+
+def test_the_code_of_a_loaded_function_is_replaced_wherever_it_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "damaged_here.py"
+    text = "class A:\n    @property\n    def one(self): return 1\n\ndef two(): return 2\n"
+    file.write_text(text)
+    spec = importlib.util.spec_from_file_location("damaged_here", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "damaged_here", module)
+    spec.loader.exec_module(module)
+    held = module.two
+    assert trials.replaced(str(file), "two", text.replace("return 2", "return 3"))
+    assert (held(), module.A().one) == (3, 1)
+    assert trials.replaced(str(file), "A.one", text.replace("return 1", "return 7"))
+    assert module.A().one == 7
+    assert not trials.replaced(str(file), "three", text)
+    assert trials.replaced(str(tmp_path / "not_imported.py"), "three", text)

@@ -13,6 +13,7 @@ from reverie.memory.format.entry import new
 from reverie.session.recall.index import MemoryIndex
 from reverie.session.session import Session
 from reverie.store.memories import Memories
+from reverie.store.memory import MemoryFolder
 from reverie.testing import reply
 from reverie.text.untrusted import unframe
 from reverie.tools.tool import Output, Tool
@@ -62,6 +63,25 @@ async def test_memory_is_found_with_file_age_and_passage(place: Place):
     assert "Billing deploys happen on Friday." in found
     assert "tulips" not in found
     assert "Read a file for all of it." not in found
+
+
+async def test_a_date_is_looked_for_in_what_is_shown_and_not_in_every_file(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+):
+    """Neither history nor head gives one: the index knows which times files share."""
+    for n in range(20):
+        write(place, f"tulips_{n}.md", "Water the tulips at dawn.")
+    write(place, "deploys.md", "Billing deploys happen on Friday.")
+    now = place.context().clock.now()
+    os.utime(place.memory / "deploys.md", (now - 3 * 86_400, now - 3 * 86_400))
+    tool, looked = both(place)[0], list[str]()
+    await text(tool, place, query="billing deploys")  # which brings the index up to date
+    stat = MemoryFolder.stat
+    monkeypatch.setattr(
+        MemoryFolder, "stat", lambda self, key: looked.append(key) or stat(self, key)
+    )
+    assert "saved 3 days ago" in await text(tool, place, query="billing deploys")
+    assert set(looked) <= {"deploys.md"}
 
 
 async def test_a_small_memory_is_shown_whole_and_of_a_large_one_the_part_with_the_words(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reverie.agent.agent import thinking_options
+from reverie.agent.parts import thinking_options
 from reverie.providers.capabilities import tabled
 from reverie.settings import DEFAULTS
 

@@ -404,3 +404,31 @@ def test_a_process_that_is_forked_beside_an_open_memory_ends_well(
     child.join(20)  # it has no part in the loop, and waits for nothing there
     assert child.exitcode == 0
     learning.close()
+
+
+def test_a_wrapped_client_goes_on_in_a_child_that_was_forked(tmp_path: Path, home: Path) -> None:
+    """It has no loop to wait for: the child begins one of its own."""
+    notices: list[reverie.Notice] = []
+    memory = reverie.Memory(tmp_path, home=home)
+    memory.add("Orders come from the read replica.", type="project")
+    wrapping = Wrapping(WrapRules(memory, "off", learn=True, tools=False, say=notices.append))
+
+    def asks(question: str) -> bool:
+        said = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": question}]}
+        begun = wrapping.begin("messages", {}, json.dumps(said).encode())
+        return begun is not None and b"read replica" in begun.data and not notices
+
+    def child() -> None:
+        went = asks("Where do orders come from, by now?")
+        wrapping.close()
+        sys.exit(0 if went else 1)
+
+    assert asks("Where do orders come from?")
+    forked = multiprocessing.get_context("fork").Process(target=child)
+    forked.start()
+    try:
+        forked.join(60)
+        assert forked.exitcode == 0
+    finally:
+        forked.kill()
+        wrapping.close()

@@ -20,8 +20,12 @@ RESULTS = ROOT / "bench" / "results"
 KNOWN = {"a.share": 0.873, "a.tokens": 21_253.0, "a.times": 1.368, "a.n": 346.0}
 
 
-def test_every_figure_of_the_readme_is_a_measured_one() -> None:
-    assert faults((ROOT / "README.md").read_text(encoding="utf-8"), known()) == []
+def test_every_figure_of_the_readme_and_the_docs_is_a_measured_one() -> None:
+    measured = known()
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    texts = {page.relative_to(ROOT): page.read_text(encoding="utf-8") for page in pages}
+    wrong = {page: faults(text, measured) for page, text in texts.items()}
+    assert {page: found for page, found in wrong.items() if found} == {}
 
 
 @pytest.mark.parametrize(

@@ -187,3 +187,13 @@ def claude_row(session: str, said: str = "hello") -> str:
         "message": {"role": "user", "content": said},
     }
     return json.dumps(row) + "\n"
+
+
+@pytest.fixture(name="user")
+def user_of_claude_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder with settings of Claude Code in it, and nothing of ours."""
+    folder = tmp_path / "user"
+    (folder / ".claude").mkdir(parents=True)
+    (folder / ".claude" / "settings.json").write_text('{"model": "opus"}\n')
+    monkeypatch.setenv("HOME", str(folder))
+    return folder

@@ -94,7 +94,7 @@ def test_what_cannot_be_done_says_so_and_has_an_exit_code(project: Path, home: P
         (("-p", "x", "--continue", "--resume", "0badcafe"), "", 2, "cannot be used together"),
         (("-p", "x", "--model", "claude-opus-5-5"), "", 7, "key"),
         (("-p", "x", "--max-cost", "1"), "", 4, "stopped at a limit"),
-        (("-p", "read notes.txt", "--max-rounds", "1"), "", 4, "1 rounds"),
+        (("-p", "read notes.txt", "--max-rounds", "1"), "", 4, "1 round\n"),
     ]
     for args, given, code, said in cases:
         ran = reverie(project, *args, given=given)

@@ -67,8 +67,10 @@ def test_the_commands_of_a_chat(tmp_path: Path) -> None:
         assert switch.value.session == session.id
         with pytest.raises(Switch):
             chat.types("/clear")
-        with pytest.raises(Leave):
-            chat.types("/quit")
+        for leaves in ("/quit", "/exit"):
+            with pytest.raises(Leave):
+                chat.types(leaves)
+        assert chat.types("/help exit") == chat.types("/help quit")
         assert "tokens until a seal" in spoken(status(desk.agent))
         assert all(f"/{c.name}" in chat.types("/help") for c in chat.commands)
 

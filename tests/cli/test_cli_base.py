@@ -125,6 +125,66 @@ def test_an_unknown_command_is_named_with_what_may_be_meant(run: Run) -> None:
     assert done.out == ""
     assert "Did you mean 'sessions'?" in done.err
     assert run("sesions", "--json", code=2).error["exit_code"] == 2
+    assert "Did you mean 'memory search'?" in run("search", "printer", code=2).err
+    assert "Did you mean 'memory import' or 'sessions import'?" in run("import", code=2).err
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["memory", "search", ""], ["nothing to search for", "Give a word"]),
+        (["memory", "search", " ", " "], ["nothing to search for"]),
+        (["memory", "list", "--project", "gone"], ["'gone' does not exist"]),
+        (["memory", "list", "--project", "latin.txt"], ["'latin.txt' is a file"]),
+        (["replay", "empty"], ["no session file in this folder (empty)", ".jsonl"]),
+        (["sessions", "import", "empty"], ["no session file in this folder (empty)", ".jsonl"]),
+        (["sessions", "import", "gone.jsonl"], ["No such file or directory (gone.jsonl)"]),
+        (["simulate", "--script", "gone.json"], ["No such file or directory (gone.json)"]),
+        (["simulate", "--script", "latin.txt"], ["no JSON", "(latin.txt)", "list of answers"]),
+        (["cache", "zzz"], ["(zzz)", "`reverie sessions list`"]),
+        (["flags", "set", "nope", "on"], ["(nope)", "`reverie flags`"]),
+        (["config", "set", "retentionDays", "abc"], ["(retentionDays)", "It must be a number"]),
+    ],
+)
+def test_a_wrong_command_is_told_what_is_wrong_and_what_to_do(
+    run: Run, project: Path, args: list[str], said: list[str]
+) -> None:
+    (project / "empty").mkdir()
+    (project / "latin.txt").write_bytes(b"caf\xe9 is the codename")
+    done = run(*args)
+    assert done.code != 0
+    assert [one for one in said if one not in done.err] == []
+    assert "Errno" not in done.err
+
+
+def test_a_prompt_that_cannot_be_asked_is_told_why_and_what_to_do(process: Run) -> None:
+    unknown = process("--resume", "12", "-p", "hi").err
+    assert "(12). `reverie sessions list` shows the ids" in unknown
+    keyless = process("--model", "nope", "-p", "hi").err
+    assert [
+        one for one in ("(nope)", "anthropic:NAME", "--model embedded") if one not in keyless
+    ] == []
+
+
+def test_a_text_that_is_no_utf_8_is_refused_and_not_saved_with_signs_lost(
+    process: Run, project: Path
+) -> None:
+    (project / "latin.txt").write_bytes(b"caf\xe9 is the codename")
+    with (project / "latin.txt").open("rb") as given:
+        done = process("memory", "add", "-", stdin=given)
+    assert done.code == 2
+    assert "no UTF-8 text: byte 4 is 0xe9" in done.err
+    assert "iconv" in done.err
+
+
+def test_a_home_that_cannot_be_made_is_named_with_what_to_do(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REVERIE_HOME", "/proc/reverie")
+    said = run("memory", "add", "The printer is on floor 3", code=1).err
+    assert "could not be made" in said
+    assert "(/proc/reverie)" in said
+    assert "REVERIE_HOME" in said
 
 
 def test_an_error_is_one_sentence_and_its_own_exit_code(run: Run, own: Path) -> None:
@@ -199,7 +259,8 @@ def test_completion_can_be_shown_and_installed(process: Run, tmp_path: Path) -> 
     assert (tmp_path / ".bashrc").read_text() == f"source '{script}'\n"
     assert process("--install-completion", "tcsh", env=env).code == 2
     unnamed = process("--install-completion", env=env | {"SHELL": ""})
-    assert unnamed.code == 2 and "$SHELL" in unnamed.err
+    assert unnamed.code == 2
+    assert "$SHELL" in unnamed.err
 
 
 def test_colour_is_for_a_terminal(terminal: Any, process: Run) -> None:

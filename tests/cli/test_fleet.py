@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from reverie.fleet.local import open_local
 from reverie.settings import DEFAULTS
 from reverie.store.home import canonical_root, find_project_folder
 from reverie.store.memories import Memories
+from tests.web.nights import GONE, half_a_night
 
 from .conftest import Run
 
@@ -113,6 +115,21 @@ def test_status_for_people_programs_and_prometheus(run: Run, root: Path) -> None
     for line in text.splitlines():  # the text form: a comment, or a name, labels and a number
         assert line.startswith(("# ", "reverie_fleet_"))
         assert line.startswith("# ") or float(line.rsplit(" ", 1)[1]) >= 0
+
+
+def test_status_says_why_jobs_are_dead_or_wait_and_who_is_gone(run: Run, home: Path) -> None:
+    ledger = open_local(home)
+    half_a_night(ledger, home)
+    ledger.close()
+    said = run("fleet", "status", code=0).out
+    assert "dead: RateLimited 1" in said
+    assert "waiting until later: held 1" in said
+    found = run("fleet", "status", "--json").json()
+    assert {one["worker"]: one["quiet"] for one in found["signs"]}[GONE] is None
+    assert [name for name, about in found["tenants"].items() if about["full"]] == ["globex"]
+    (dead,) = run("fleet", "list", "--state", "dead", "--json").json()
+    assert dead["reason"] == "The key is at its limit"
+    assert "reason: The key is at its limit" in run("fleet", "show", dead["key"], code=0).out
 
 
 def test_sessions_are_learned_from_and_replayed(run: Run, root: Path, home: Path) -> None:

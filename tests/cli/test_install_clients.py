@@ -17,16 +17,7 @@ from reverie.serving import serving
 from reverie.upkeep.proxy_address import known_token
 from tests.cli.conftest import Run
 
-pytestmark = pytest.mark.spec("18.client-settings")
-
-
-@pytest.fixture(autouse=True)
-def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "user"
-    (folder / ".claude").mkdir(parents=True)
-    (folder / ".claude" / "settings.json").write_text('{"model": "opus"}\n')
-    monkeypatch.setenv("HOME", str(folder))
-    return folder
+pytestmark = [pytest.mark.spec("18.client-settings"), pytest.mark.usefixtures("user")]
 
 
 def test_nothing_is_written_before_a_yes(run: Run, user: Path, home: Path) -> None:

@@ -10,17 +10,8 @@ import pytest
 from reverie.upkeep.plugin import plugin_files
 from tests.cli.conftest import Run
 
-pytestmark = pytest.mark.spec("18.plugin")
+pytestmark = [pytest.mark.spec("18.plugin"), pytest.mark.usefixtures("user")]
 INSTALL = ("install", "claude-code", "--plugin")
-
-
-@pytest.fixture(autouse=True)
-def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "user"
-    (folder / ".claude").mkdir(parents=True)
-    (folder / ".claude" / "settings.json").write_text('{"model": "opus"}\n')
-    monkeypatch.setenv("HOME", str(folder))
-    return folder
 
 
 @pytest.fixture

@@ -225,6 +225,14 @@ def test_a_secret_is_one_sentence_on_stderr(run: Run) -> None:
     assert done.err.startswith("reverie: It looks as if this held a secret: ")
 
 
+def test_a_secret_is_told_by_the_line_of_the_text_that_was_given(run: Run) -> None:
+    """Not by lines of a file that was made of it and that nobody saw."""
+    text = "The deploy needs a token\n\nghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+    said = run("memory", "add", text, code=1).err
+    assert "a secret: github-pat in line 3. Take" in said
+    assert said.count(" in line ") == 1
+
+
 def test_a_forgotten_word_is_in_no_name_of_a_dreams_copy(run: Run, home: Path) -> None:
     for text in (
         "The staging cluster is in Frankfurt, since the lease runs there",

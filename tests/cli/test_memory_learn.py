@@ -113,4 +113,4 @@ def test_what_cannot_be_read_is_named(run: Run, tmp_path: Path) -> None:
     assert run("memory", "learn", "not an id", "--json").code != 0
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert run("memory", "learn", empty, "--json").json()["sessions"] == []
+    assert "no session file" in run("memory", "learn", empty, "--json").error["what"]

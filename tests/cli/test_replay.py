@@ -9,10 +9,12 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+import anyio
 import pytest
 
 from reverie.apps.replay import CAVEAT
 from tests.cli.conftest import Run, library
+from tests.proxy.clients import Client, engine
 from tests.replay.courses import session
 
 pytestmark = pytest.mark.spec("B14")
@@ -109,6 +111,19 @@ def test_the_page_is_written_and_nobody_else_reads_it(run: Run, file: Path, tmp_
     assert stat.S_IMODE(os.stat(out).st_mode) == 0o600
     run("replay", file, "--html", out, "--json", "--policy", "classic", code=0)
     assert out.read_text() != text
+
+
+def test_a_session_of_the_proxys_has_the_head_its_client_sent(run: Run, home: Path) -> None:
+    async def talk() -> None:
+        made = engine(home)
+        client = Client(made, "").says("Which port does it listen on?")
+        await client.asks("Port 8080.", system="", tools=[])
+        await made.aclose()
+
+    anyio.run(talk)
+    (file,) = home.glob("projects/*/*.jsonl")
+    (found,) = run("replay", file, "--json").json()
+    assert found["peak"] < 100
 
 
 def test_the_settings_choose_where_nothing_is_given(run: Run, file: Path, home: Path) -> None:

@@ -30,6 +30,7 @@ from reverie.transcript.records import (
     Usage,
 )
 from reverie.wire.given import user
+from tests.proxy.clients import Client, engine
 
 from .conftest import Run
 
@@ -163,3 +164,23 @@ def test_money_stands_beside_the_tokens(run: Run, worked: None) -> None:
     assert told["dollars"] == {}
     assert [one["requests"] for one in told["days"].values()] == [1]
     assert "its price is not known" in run("stats", code=0).out
+
+
+def test_what_the_embedded_rules_learn_of_a_client_of_the_proxy_costs_nothing(
+    run: Run, home: Path, project: Path
+) -> None:
+    async def talk() -> None:
+        made = engine(home)
+        client = Client(made, folder=str(project))
+        for said in ("Always use pnpm, never npm, in this project, please.", "Go on."):
+            await client.says(said).asks()
+        await made.aclose()
+
+    anyio.run(talk)
+    told = run("stats", "--json").json()
+    assert (told["memories_kept"], told["requests"]) == (1, {"main": 2, "extract_memories": 2})
+    assert told["cost_of_a_memory"] == told["cost"]["extract_memories"] == 0
+    assert told["dollars"]["extract_memories"] == 0 < told["dollars"]["main"]
+    seen = run("cache", "--json").json()
+    assert (seen["requests"], seen["cost"]) == (4, told["cost"]["main"])
+    assert seen["total_cost_usd"] == pytest.approx(told["dollars"]["main"], abs=0.0001)

@@ -21,6 +21,7 @@ from reverie.simulator import Engine
 from reverie.simulator.server import serving
 from reverie.testing import call
 from reverie.transcript.records import Usage
+from reverie.transcript.sections import SUMMARY
 from tests.cli.tmux import Terminal, wait_for
 
 pytestmark = [
@@ -36,17 +37,6 @@ def discount(total, percent):
     return total - total * percent / 10
 '''
 SAID = "`discount` divides by 10, where percent needs **100**.\n\n1. one line changes\n2. no more\n"
-SECTIONS = (
-    "Primary request and intent",
-    "Key technical concepts",
-    "Files and code",
-    "Errors and fixes",
-    "Problem solving",
-    "All user messages",
-    "Pending tasks",
-    "Current work",
-    "Optional next step",
-)
 TIDYING = re.compile(r"`([^`]+)` is a copy of the memory folder")
 SUSPECT = """# Rules
 
@@ -89,7 +79,7 @@ class Course:
         if "one\ntwo\nthree" in texts:
             return "Three lines came as one message."
         if "<summary>" in texts:
-            parts = "\n".join(f"{n}. {name}:\npricing.py" for n, name in enumerate(SECTIONS, 1))
+            parts = "\n".join(f"{n}. {name}:\npricing.py" for n, name in enumerate(SUMMARY, 1))
             return f"<summary>\n{parts}\n</summary>"
         await asyncio.to_thread(self.released.wait)
         return "Nothing to add."

@@ -80,7 +80,7 @@ def stage(home: Path, project: Path) -> None:
     (own / "tool-results" / "toolu_1.txt").write_text("x" * 61_440)
     for path in folder.rglob("*"):
         path.chmod(0o700 if path.is_dir() else 0o600)
-    recorded = "".join(f"{json.dumps(row)}\n" for row in _rows())
+    recorded = claude_session()
     (project / "folder").mkdir()
     for name in ("session.jsonl", "folder/one.jsonl"):
         (project / name).write_text(recorded)
@@ -93,6 +93,11 @@ def stage(home: Path, project: Path) -> None:
             {"results": [{"id": "1", "memory": "Staging deploys at noon, by the pipeline."}]}
         )
     )
+
+
+def claude_session() -> str:
+    """A transcript of Claude Code's."""
+    return "".join(f"{json.dumps(row)}\n" for row in _rows())
 
 
 def _rows() -> Iterator[dict[str, object]]:

@@ -276,7 +276,7 @@ def test_several_requests_are_parallel_calls():
     reply = talk.say("read a.py, grep foo in src and list docs")
     assert [name for name, _ in calls(reply)] == ["Read", "Grep", "List"]
     text = talk.give(reply, "a", "src/a.py:1:foo", "x.md").text
-    assert all(one in text for one in ("Read a.py", "1 hits", "1 entries"))
+    assert all(one in text for one in ("Read a.py", "1 hit.", "1 entry."))
 
 
 def test_a_call_that_may_change_something_waits_its_turn():

@@ -9,6 +9,7 @@ import pytest
 
 from reverie.fleet.ledger import FleetLedger
 from tests.fleet.crew import Crew, Hire
+from tests.fleet.fleet import Fleet
 
 
 @pytest.fixture
@@ -23,6 +24,13 @@ def postgres_ledger(postgres_url: str) -> Iterator[FleetLedger]:
         yield ledger
     finally:
         ledger.close()
+
+
+@pytest.fixture
+def fleet(postgres_url: str, tmp_path: Path) -> Iterator[Fleet]:
+    made = Fleet(postgres_url, tmp_path)
+    yield made
+    made.ledger.close()
 
 
 @pytest.fixture

@@ -75,15 +75,23 @@ def lander(seconds: float = 0.0, reading: Callable[[], None] = lambda: None) -> 
     return task
 
 
-async def stopped_in_lock(work: JobWork) -> TaskOutcome:
-    """A job whose process is stopped while it holds the memory's lock. Let go on, it has time to
-    hear that the job is another's, and lands where it does not."""
-    async with entered(work.place, work.run) as memories:
-        if isinstance(memories, TaskOutcome):
-            return memories
-        with memories.folder.locked():
-            os.kill(os.getpid(), signal.SIGSTOP)
-    return await lander(600.0)(work)
+def stopped_in_lock() -> FleetTask:
+    """A job whose process is stopped while it holds the memory's lock, the first time. Let go on,
+    it has time to hear that the job is another's, and lands where it does not."""
+    stopped: list[str] = []
+
+    async def task(work: JobWork) -> TaskOutcome:
+        if stopped:
+            return await lander()(work)
+        async with entered(work.place, work.run) as memories:
+            if isinstance(memories, TaskOutcome):
+                return memories
+            with memories.folder.locked():
+                stopped.append(work.job.key)
+                os.kill(os.getpid(), signal.SIGSTOP)
+        return await lander(600.0)(work)
+
+    return task
 
 
 def landed(home: Path, root: Path) -> Counter[str]:

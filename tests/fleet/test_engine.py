@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,62 +19,17 @@ from reverie.errors import InvalidInput
 from reverie.fleet import tables
 from reverie.fleet.jobs import Job, JobEnd, nightly
 from reverie.fleet.ledger import FleetLedger
-from reverie.fleet.work import TASKS, FleetTask, JobWork, Workshop
+from reverie.fleet.work import JobWork, Workshop
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.settings import DEFAULTS
 from reverie.store.memories import Memories
-from reverie.team.database import EXCLUSIVE
 from reverie.upkeep.tasks import TaskOutcome
+from tests.fleet.fleet import Fleet, rows
 from tests.fleet.stage import jobs_for, lander, make_memories, place_at, wrong
 
 pytestmark = [pytest.mark.spec("9.fleet-engine"), pytest.mark.doors]
 logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
-
-
-class Fleet:
-    """A home, a database and workers in this process."""
-
-    def __init__(self, url: str, base: Path) -> None:
-        from reverie.fleet import engine
-
-        self.engine, self.url, self.base, self.home = engine, url, base, base / "home"
-        engine.init(url)
-        self.ledger = engine.open_fleet(url)
-        self.ledger.check()
-
-    def plan(self, jobs: list[Job]) -> None:
-        self.ledger.add(jobs)
-        self.engine.enqueue(self.ledger)
-
-    async def work(
-        self, *, tenants: tuple[str, ...] = (), url: str = "", **tasks: FleetTask
-    ) -> None:
-        """Work until no job is open."""
-        shop = Workshop(
-            self.ledger,
-            place_at(self.home, self.base),
-            EmbeddedModel(),
-            tasks={**TASKS, **tasks},
-            poll=0.05,
-        )
-        options = self.engine.WorkerOptions(2, tenants, 4.0, True, 0.1)
-        with anyio.fail_after(60):
-            await self.engine.FleetWorker(url or self.url, shop, options).run()
-
-    def states(self) -> dict[str, str]:
-        return {row["key"]: row["state"] for row in self.ledger.jobs()}
-
-
-@pytest.fixture
-def fleet(postgres_url: str, tmp_path: Path) -> Iterator[Fleet]:
-    made = Fleet(postgres_url, tmp_path)
-    yield made
-    made.ledger.close()
-
-
-def rows(ledger: FleetLedger, sql: str) -> list[Any]:
-    return ledger.database.run(lambda t: t.rows(sql), writes=True)
 
 
 async def test_a_plan_is_worked(fleet: Fleet) -> None:
@@ -151,40 +105,6 @@ async def test_a_cancelled_job_keeps_its_memory_until_its_body_has_stopped(fleet
     await fleet.work(dream=body)
     assert course == ["begins night-0", "body stopped", "begins night-1"]
     assert sorted(fleet.states().values()) == ["cancelled", "done"]
-
-
-async def test_a_job_that_the_engine_lost_is_put_back(fleet: Fleet) -> None:
-    """For the engine it is over, in the ledger it is open: as after a crash between the two."""
-    roots = make_memories(fleet.home, fleet.base, 2)
-    fleet.plan(jobs_for(roots, 1))
-    rows(fleet.ledger, "UPDATE procrastinate_jobs SET status = 'failed'")
-    await fleet.work(dream=lander())
-    assert set(fleet.states().values()) == {"done"}
-    assert wrong(fleet.home, roots, 1) == (0, 0)
-
-
-async def test_who_lost_a_job_cannot_end_it(fleet: Fleet) -> None:
-    """The engine's own words would: that is why ours ask for the owner."""
-    from procrastinate import App, PsycopgConnector, jobs
-
-    fleet.plan(jobs_for([Path("/nowhere")], 1))
-    connector = PsycopgConnector(conninfo=tables.seeing(fleet.url, ()))
-    app = App(connector=connector)
-    owned = fleet.engine.OwnedJobs(connector)
-    async with app.open_async():
-        first, second = await owned.register_worker(), await owned.register_worker()
-        job = await owned.fetch_job(None, first)
-        assert job is not None
-        rows(fleet.ledger, f"UPDATE procrastinate_jobs SET worker_id = {second}")
-        for _ in range(2):
-            await owned.finish_job(job, jobs.Status.FAILED, False)
-            await owned.retry_job(job)
-        assert rows(fleet.ledger, "SELECT status::text FROM procrastinate_jobs") == [("doing",)]
-        await owned.finish_job(job.evolve(worker_id=second), jobs.Status.SUCCEEDED, False)
-        assert rows(fleet.ledger, "SELECT status::text FROM procrastinate_jobs") == [("succeeded",)]
-        rows(fleet.ledger, "UPDATE procrastinate_jobs SET status = 'doing'")
-        await app.job_manager.finish_job(job, jobs.Status.FAILED, False)  # the engine's own
-        assert rows(fleet.ledger, "SELECT status::text FROM procrastinate_jobs") == [("failed",)]
 
 
 async def test_a_paused_tenant_begins_nothing(fleet: Fleet) -> None:
@@ -387,34 +307,6 @@ def _said(log: str) -> dict[str, list[str]]:
     return found
 
 
-async def test_a_job_that_waits_begins_at_once_when_it_is_asked_for(fleet: Fleet) -> None:
-    """As after a memory was held: `reverie fleet retry` does not wait for its time."""
-    (root,) = make_memories(fleet.home, fleet.base, 1)
-    fleet.plan(jobs_for([root], 1))
-    tries: list[int] = []
-
-    async def held_once(work: JobWork) -> TaskOutcome:
-        tries.append(1)
-        if len(tries) > 1:
-            return await lander()(work)
-        asked.start_soon(ask)
-        return TaskOutcome("passed over", "held")
-
-    async def ask() -> None:
-        (job,) = fleet.ledger.jobs()
-        for _ in range(1_000):
-            if rows(fleet.ledger, "SELECT status::text FROM procrastinate_jobs") == [("todo",)]:
-                break
-            await anyio.sleep(0.02)
-        fleet.ledger.retry("default", job["key"])
-        fleet.engine.enqueue(fleet.ledger)
-
-    async with anyio.create_task_group() as asked:
-        await fleet.work(dream=held_once)
-    assert len(tries) == 2
-    assert wrong(fleet.home, [root], 1) == (0, 0)
-
-
 def test_a_claim_touches_as_many_pages_however_long_the_queue_is(fleet: Fleet) -> None:
     def pages() -> int:
         rows(fleet.ledger, "ANALYZE procrastinate_jobs")
@@ -428,18 +320,6 @@ def test_a_claim_touches_as_many_pages_however_long_the_queue_is(fleet: Fleet) -
     short = pages()
     fleet.plan(jobs_for([Path(f"/b{n}") for n in range(6_000)], 1))
     assert pages() <= short * 1.5
-
-
-async def test_a_process_stopped_while_it_hands_jobs_over_holds_no_worker_up(fleet: Fleet) -> None:
-    import psycopg
-
-    (root,) = make_memories(fleet.home, fleet.base, 1)
-    fleet.plan(jobs_for([root], 1))
-    rows(fleet.ledger, "UPDATE procrastinate_jobs SET status = 'doing', worker_id = NULL")
-    with psycopg.connect(fleet.url) as stopped:
-        stopped.execute("SELECT pg_advisory_xact_lock(%s)", (EXCLUSIVE,))
-        await fleet.work(dream=lander())
-    assert wrong(fleet.home, [root], 1) == (0, 0)
 
 
 def test_init_twice_is_init_once(fleet: Fleet) -> None:

@@ -52,6 +52,12 @@ def test_a_job_lands_once(memories: Memories) -> None:
     assert not fences.enter(memories, fence(3))
 
 
+def test_a_source_may_begin_to_count_at_nothing(memories: Memories) -> None:
+    assert fences.enter(memories, fence(0))
+    write(memories, "first\n", fence(0))
+    assert memories.folder.bytes_of(KEY) == b"first\n"
+
+
 def test_a_landing_of_nothing_counts(memories: Memories) -> None:
     landing.land(memories, {}, {}, ORIGIN, fence=fence(1))
     assert fences.landed(memories, "dream:m:night")

@@ -21,7 +21,7 @@ from reverie.fleet.jobs import (
     nightly,
     of_session,
 )
-from reverie.fleet.ledger import FleetLedger
+from reverie.fleet.ledger import BEGUN, FleetLedger
 from reverie.team.database import open_database
 
 pytestmark = [pytest.mark.spec("9.fleet-ledger")]
@@ -148,6 +148,29 @@ def test_a_cancelled_job_whose_worker_died_does_not_begin_again(ledger: FleetLed
     ledger.cancel("default", taken.job.key)
     assert ledger.begin("default", taken.job.key, "w2") is None
     assert ledger.job("default", taken.job.key)["state"] == "cancelled"
+
+
+@pytest.mark.parametrize("engine", ["of one host", "of many"])
+def test_a_job_that_takes_its_worker_with_it_each_time_is_dead_in_the_end(
+    ledger: FleetLedger, engine: str
+) -> None:
+    """Workers are killed for other reasons too: it takes more of them than a failure does."""
+    ledger.add([job("/a"), job("/b")])
+    key = job("/a").key
+    for tries in range(1, BEGUN + 1):
+        if engine == "of one host":
+            taken = claim(ledger)
+            ledger.give_back(["w1"])
+        else:
+            taken = ledger.begin("default", key, "w1")
+        assert taken is not None
+        assert (taken.job.key, taken.tries) == (key, tries)
+    assert ledger.begin("default", key, "w1") is None
+    about = ledger.job("default", key)
+    assert (about["state"], about["code"]) == ("dead", "worker-gone")
+    assert claim(ledger).job.root == "/b"
+    ledger.retry("default", key)
+    assert claim(ledger).tries == 1
 
 
 def test_a_paused_tenant_begins_nothing(ledger: FleetLedger) -> None:

@@ -191,7 +191,8 @@ def test_a_worker_stopped_with_the_memory_locked_keeps_its_job_waiting_and_no_mo
     postgres_ledger: FleetLedger, postgres_url: str, hire: Hire, tmp_path: Path
 ) -> None:
     """Nobody can write a memory that a stopped process holds. The job waits however long that
-    lasts, uses up no try, and the log says whom to let go on; other memories are not held up."""
+    lasts, uses up no try, and the log says whom to let go on; other memories are not held up.
+    Let go on, the process lands nothing of what it slept over, and is a worker like any other."""
     home, ledger = tmp_path / "home", postgres_ledger
     held, free = make_memories(home, tmp_path, 2)
     ledger.add(jobs_for([held], 1))
@@ -210,7 +211,22 @@ def test_a_worker_stopped_with_the_memory_locked_keeps_its_job_waiting_and_no_mo
     assert all(f"`kill -CONT {pid}`" in line["reason"] for line in log)
     assert {line["code"] for line in log} == {"held"}
     assert wrong(home, [free], 1) == (0, 0)
+    sleeper.all[0].send_signal(signal.SIGCONT)
+    until(lambda: _ended_or_asked_again(ledger, key), crew)
+    assert [one.wait(120) for one in sleeper.all + crew.all] == [0, 0], crew.said()
+    assert states(ledger) == {"done": 2}
+    assert wrong(home, [held, free], 1) == (0, 0)
     counted("stops", drawn=False)
+
+
+def _ended_or_asked_again(ledger: FleetLedger, key: str) -> bool:
+    """Whether all is done; else what `reverie fleet retry` does: whoever goes on may hold the
+    memory a moment longer, and a job that met it waits anew."""
+    if not ledger.open_jobs():
+        return True
+    ledger.retry("default", key)
+    _enqueue(ledger)
+    return False
 
 
 def _enqueue(ledger: FleetLedger) -> int:

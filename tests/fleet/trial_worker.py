@@ -1,8 +1,8 @@
 """A worker of the trials as a process: `trial_worker URL HOME LEASE BODY`.
 
 Without a URL (`-`) it works the plan of this host in its own process. The body is the seconds
-between reading a memory and landing in it; `locked` stops the process while it holds the memory's
-lock; `real` is the dream itself.
+between reading a memory and landing in it; `locked` stops the process once, while it holds the
+memory's lock; `real` is the dream itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def reading_mark(home: Path, pid: int) -> Path:
 
 def _body(home: Path, body: str) -> FleetTask:
     if body == "locked":
-        return stopped_in_lock
+        return stopped_in_lock()
     return lander(float(body), reading_mark(home, os.getpid()).touch)
 
 

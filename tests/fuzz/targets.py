@@ -25,8 +25,8 @@ from reverie.memory.rules.shell import commands
 from reverie.memory.secrets import scanner
 from reverie.middleware.callers import caller_of, folder_of, kind_of, prompt_of, reader_of
 from reverie.middleware.decisions import Decisions, reminder_line, result_line
-from reverie.middleware.outgoing import Asked, Budget, plan, written
-from reverie.middleware.scanning import Body, Known, Unreadable, scan
+from reverie.middleware.outgoing import Asked, ResultLimits, plan, written
+from reverie.middleware.scanning import Body, Known, UnreadableBody, scan
 from reverie.middleware.streams import joined
 from reverie.store.files import Folder
 from reverie.store.journal import BadLine, Journal
@@ -247,7 +247,7 @@ def body(form: Format, data: bytes, chance: Random) -> None:
         return
     try:
         found = scan(text, form, b"seed", "thread", Known())
-    except Unreadable:
+    except UnreadableBody:
         return
     json.loads(text)  # what is taken for a body is one
     again = _scanned_later(text, form, chance)
@@ -262,7 +262,7 @@ def body(form: Format, data: bytes, chance: Random) -> None:
 def _scanned_later(text: str, form: Format, chance: Random) -> Body | None:
     """The same body, after an earlier one of its conversation was read."""
     known = Known()
-    with contextlib.suppress(Unreadable):
+    with contextlib.suppress(UnreadableBody):
         scan(text[: chance.randint(0, len(text))] + "]}", form, b"seed", "thread", known)
     scan(text, form, b"seed", "thread", known)
     return scan(text, form, b"seed", "thread", known)
@@ -274,15 +274,15 @@ def _planned(found: Body, chance: Random) -> None:
     kind = kind_of(found, headers)
     asked = Asked(found, caller, kind, prompt_of(found, kind), "/p")
     folder_of(found, headers)
-    budget = Budget(100, "/h/projects", reader_of(found) or "Read")
+    limits = ResultLimits(100, "/h/projects", reader_of(found) or "Read")
     decisions = Decisions()
-    made = plan(asked, decisions, budget)
+    made = plan(asked, decisions, limits)
     for part in (*made.open_results, *made.sent_results, *made.unruled):
         decisions.take(result_line(asked.tenant, part.call, part.key, '"It is stored."'))
     if asked.prompted is not None:
         line = reminder_line(asked.thread, asked.prompted.chain.hex(), "Remember this.")
         decisions.take(line)
-    text = written(asked, plan(asked, decisions, budget), chance.randint(0, 3))
+    text = written(asked, plan(asked, decisions, limits), chance.randint(0, 3))
     if text is not None:
         json.loads(text)
 

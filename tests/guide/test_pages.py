@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from reverie.apps.cli.app import build
+from tests.docs.lines import claude_session
 from tests.guide.pages import ROOT, Shell, blocks, elsewhere, guides, lines, run_block, same
 
 pytestmark = pytest.mark.spec("18.guide")
@@ -19,7 +20,10 @@ BLOCKS = [(page, n) for page in PAGES for n in range(len(blocks(page, "python"))
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A clean home, and a folder outside git."""
+    """A clean home but for a session of Claude Code's, and a folder outside git."""
+    recorded = tmp_path / ".claude" / "projects" / "-home-me-app"
+    recorded.mkdir(parents=True)
+    (recorded / "one.jsonl").write_text(claude_session())
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("REVERIE_HOME")
     monkeypatch.setenv("PWD", str(ROOT))

@@ -10,7 +10,7 @@ import pytest
 from reverie.apps.replay.course import Course, of_lines
 from reverie.layers import collapse
 from reverie.layers.collapse import FOLDED
-from reverie.layers.collapse.words import PASTE, is_typed
+from reverie.layers.collapse.words import PASTE
 from reverie.store.files import Folder
 from reverie.testing import FixedFlags, ManualClock, MemoryDisk, world
 from reverie.tools.sealed import SealedCalls
@@ -19,7 +19,7 @@ from reverie.transcript.codec import blobs, decode, encode
 from reverie.transcript.fold import apply, branch, fold
 from reverie.transcript.messages import Piece
 from reverie.transcript.names import REFERENCE, reference
-from reverie.transcript.records import Entry, Started, UserMessage
+from reverie.transcript.records import Entry, Started, UserMessage, is_typed
 from reverie.transcript.request import Request, render
 from reverie.transcript.view import View
 from tests.conftest import Scale

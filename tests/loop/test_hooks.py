@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
+from reverie.session.attachments import Attachments
 from reverie.session.hooks import (
     EVENTS,
     MAX_CONTEXT,
@@ -305,6 +306,18 @@ async def test_a_denied_call_does_not_run_and_the_model_is_told(tmp_path: Path) 
         (False, "echo b"),
         (True, "A hook of the user's denied this call. not a"),
     ]
+
+
+async def test_what_a_hook_gives_stands_behind_what_is_attached(tmp_path: Path) -> None:
+    write(tmp_path / ".reverie" / "plan.md", "1. ship\n")
+    hooks, _ = hooked(tmp_path, Hook("UserPromptSubmit", "echo 'two tests fail'"))
+    model, attachments = simulated("done"), Attachments(tmp_path, bytes_each=1_000)
+    async with opened(tmp_path, model) as session:
+        await run_turn(session, model, ECHO, "go", hooks=hooks, attachments=attachments)
+        kinds = [e.record.kind for e in session.view.entries if isinstance(e.record, Attached)]
+    assert kinds == ["plan", "hook"]
+    body = model.engine.log[0].body
+    assert body.index("1. ship") < body.index("two tests fail")
 
 
 async def test_a_prompt_can_be_blocked_or_given_context(tmp_path: Path) -> None:

@@ -82,6 +82,13 @@ def test_a_second_save_changes_the_line_and_keeps_the_title_it_has(memory: Memor
     )
 
 
+def test_a_folder_that_was_left_is_not_used_any_more(tmp_path: Path) -> None:
+    with MemoryFolder(tmp_path / "m") as folder:
+        folder.save("t.md", topic("T"))
+    with pytest.raises(StoreError):
+        folder.read("t.md")
+
+
 def test_a_removal_takes_file_and_pointers(memory: MemoryFolder) -> None:
     memory.save("a.md", topic("Ay"))
     memory.save("b.md", topic("Bee"))

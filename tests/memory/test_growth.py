@@ -6,19 +6,23 @@ which on an index counts as long is set to nothing here, so that few memories sh
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import itertools
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable
 from operator import le
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reverie.errors import PathRefused, ReverieError, SecretFound
 from reverie.memory.format.entry import new
 from reverie.memory.trust import Trust
-from reverie.memory.versions import OUTSIDE, Origin, SeenFile
+from reverie.memory.versions import OUTSIDE, Origin, Version
 from reverie.store import growing, heads
 from reverie.store.files import Folder
 from reverie.store.history import History
@@ -165,6 +169,15 @@ def test_a_pointer_that_is_there_stays_and_a_changed_one_is_changed(memories: Me
     whole(memories)
 
 
+def test_a_long_index_stays_known_where_one_of_its_pointers_is_changed(memories: Memories) -> None:
+    memories.save("new.md", topic("New"), AGENT)
+    memories.save("t00001.md", topic("T1", "x", "told anew"), AGENT)
+    known = memories.history.heads.index("MEMORY.md")
+    assert known is not None  # so that the next save need not read it
+    assert known.seen == growing.seen(memories.folder.files, "MEMORY.md")
+    assert known.lines == 4
+
+
 def test_what_stands_behind_the_pointers_stays_behind_them(memories: Memories) -> None:
     with open(memories.root / "MEMORY.md", "ab") as file:
         file.write(b"\nKeep this short.\n")
@@ -216,6 +229,53 @@ def test_a_save_just_made_is_found_by_its_words_and_by_its_name(tmp_path: Path) 
         assert known.twin_of("Mill.md") == ""
 
 
+def test_a_pointer_taken_out_right_after_its_save_is_put_back_by_the_next(
+    memories: Memories,
+) -> None:
+    memories.save("a.md", topic("A"), AGENT)
+    memories.save("b.md", topic("B"), AGENT)
+    kept = [line for line in lines(memories) if "(b.md)" not in line]
+    (memories.root / "MEMORY.md").write_text("".join(f"{line}\n" for line in kept))
+    memories.save("b.md", topic("B", "told again"), AGENT)
+    assert [line for line in lines(memories) if "(b.md)" in line] == ["- [B](b.md) — about B"]
+    whole(memories)
+
+
+def test_a_twin_is_known_from_the_database_too(memories: Memories) -> None:
+    memories.save("mill.md", topic("Mill"), AGENT)
+    memories.history.heads.keep()
+    with opened(memories.home) as later:
+        later.history.heads.refresh()
+        assert LongIndexes(later.history).twin_of("Mill.md") == "mill.md"
+        with pytest.raises(PathRefused, match="is already there"):
+            later.save("Mill.md", topic("Mill"), AGENT)
+
+
+def test_what_is_known_does_not_grow_by_being_kept(memories: Memories) -> None:
+    for number in range(3):
+        memories.save("a.md", topic("A", f"text {number}"), AGENT)
+        memories.history.heads.keep()
+    with contextlib.closing(sqlite3.connect(memories.history.files.root / heads.NAME)) as base:
+        tables = ("place", "pending", "looks", "pointer", "file")
+        counts = [base.execute(f"SELECT COUNT(*) FROM {one}").fetchone()[0] for one in tables]
+    assert counts == [1, 0, 1, 4, 5]
+
+
+def test_a_piece_of_a_line_is_cut_off_for_good_and_a_whole_one_stays(tmp_path: Path) -> None:
+    files, first, line = Folder(tmp_path), b"- [A](a.md)\n", "- [B](b.md)\n"
+    step = Version("v", "MEMORY.md", "", "", 1.0, AGENT, added=line, size=len(first))
+    assert not growing.mend(files, step)  # there is no such file at all
+    (tmp_path / "MEMORY.md").write_bytes(first + line[:5].encode())
+    with shim(Plan(0)) as seen:
+        assert not growing.mend(files, step)
+    assert (tmp_path / "MEMORY.md").read_bytes() == first
+    names = seen.names()
+    assert "os.fsync" in names[names.index("os.ftruncate") :]  # a power cut does not bring it back
+    (tmp_path / "MEMORY.md").write_bytes(first + line.encode())
+    assert growing.mend(files, step)
+    assert (tmp_path / "MEMORY.md").read_bytes() == first + line.encode()
+
+
 def test_guards_see_the_line_that_is_added(memories: Memories) -> None:
     key = "AKIA" + "IOSFODNN7" + "EXAMPLF"
     before = memories.folder.index_data()
@@ -237,15 +297,15 @@ def test_an_index_that_changes_while_it_is_added_to_is_looked_at_again(
     memories: Memories, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody without our lock adds a line of theirs after the index was looked at."""
-    add, times = growing.add, itertools.count()
+    opens, times = os.open, itertools.count()
 
-    def late(files: Folder, key: str, line: bytes, known: SeenFile) -> SeenFile:
-        if next(times) < 2:
+    def late(path: str, flags: int, *more: Any, **place: Any) -> int:
+        if path == "MEMORY.md" and flags & os.O_ACCMODE != os.O_RDONLY and next(times) < 2:
             with open(memories.root / "MEMORY.md", "ab") as file:
                 file.write("- [By hand](t00001.md) — by hand\n".encode())
-        return add(files, key, line, known)
+        return opens(path, flags, *more, **place)
 
-    monkeypatch.setattr("reverie.store.growing.add", late)
+    monkeypatch.setattr(os, "open", late)
     memories.save("new.md", topic("New"), AGENT)
     assert [row[:9] for row in lines(memories)[3:]] == ["- [By han"] * 2 + ["- [New](n"]
     whole(memories)
@@ -439,6 +499,26 @@ def check_growth(home: Path, acked: list[str]) -> None:
         whole(memories)
 
 
+def test_a_disk_that_fails_for_a_moment_makes_no_change_from_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of a grown index is reckoned from the bytes it began with."""
+    home, real, failed = staged(tmp_path)(), os.open, list[str]()
+
+    def once(path: Any, *given: Any, **named: Any) -> int:
+        if str(path).endswith(".z") and not failed:
+            failed.append(str(path))
+            raise OSError(errno.EIO, "the disk")
+        return real(path, *given, **named)
+
+    monkeypatch.setattr(os, "open", once)
+    with opened(home) as memories:
+        memories.save("b.md", topic("B"), AGENT)
+        assert failed
+        assert [v.origin.kind for v in memories.history.log()[-2:]] == ["save", "save"]
+        whole(memories)
+
+
 def test_a_kill_at_every_write_leaves_the_line_whole_or_not_there(scale: Scale) -> None:
     with quick_folder() as base:
         stage, home = staged(base), [base]
@@ -505,10 +585,7 @@ def test_a_torn_line_is_cut_off_and_what_others_wrote_is_not(
 ) -> None:
     index = memories.root / "MEMORY.md"
     before = index.read_bytes()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reverie.store.growing.add", _no_write)
-        with pytest.raises(OSError, match="cut"):
-            memories.save("b.md", topic("B"), AGENT)
+    _cut_before_the_line(memories)
     index.write_bytes(before + torn)
     with opened(memories.home) as again:
         again.look()
@@ -521,15 +598,27 @@ def test_a_torn_line_is_cut_off_and_what_others_wrote_is_not(
         whole(again)
 
 
-def _no_write(*_: object) -> None:
-    raise OSError("cut")
+class _Cut(BaseException):
+    """The process ends here."""
+
+
+def _cut_before_the_line(memories: Memories) -> None:
+    """A save that ends when it comes to write its line into the index."""
+    index, write = (memories.root / "MEMORY.md").stat().st_ino, os.write
+
+    def ends(file: int, data: bytes) -> int:
+        if os.fstat(file).st_ino == index:
+            raise _Cut
+        return write(file, data)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "write", ends)
+        with pytest.raises(_Cut):
+            memories.save("b.md", topic("B"), AGENT)
 
 
 def test_a_write_that_died_is_known_after_the_log_was_folded(memories: Memories) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reverie.store.growing.add", _no_write)
-        with pytest.raises(OSError, match="cut"):
-            memories.save("b.md", topic("B"), AGENT)
+    _cut_before_the_line(memories)
     memories.history.heads.keep()
     with opened(memories.home) as again:
         again.history.heads.refresh()

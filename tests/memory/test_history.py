@@ -11,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from reverie.errors import InvalidInput, NotFound, ReverieError, WriteFailed
+from reverie.errors import (
+    InvalidInput,
+    NotFound,
+    ReverieError,
+    SecretFound,
+    StoreError,
+    WriteFailed,
+)
 from reverie.memory.format.entry import new
 from reverie.memory.trust import Trust
 from reverie.memory.versions import ABSENT, OUTSIDE, Origin, blame
@@ -114,6 +121,9 @@ def test_a_file_too_large_to_keep_is_known_by_its_digest(memories: Memories) -> 
     (memories.folder.root / "large.md").write_bytes(data)
     assert [(v.key, v.after) for v in memories.look()] == [("large.md", digest(data))]
     assert memories.look() == ()
+    (memories.folder.root / "large.md").write_bytes(data[:-1])  # now it is just small enough
+    (kept,) = memories.look()
+    assert memories.history.content(kept.after) == data[:-1]
 
 
 def test_a_check_sees_what_another_process_kept_meanwhile(tmp_path: Path) -> None:
@@ -124,6 +134,34 @@ def test_a_check_sees_what_another_process_kept_meanwhile(tmp_path: Path) -> Non
         others.history.files.remove(object_key(digest(topic("two"))))
         (found,) = ours.history.check()
         assert digest(topic("two"))[:12] in found
+
+
+def test_a_check_names_a_line_of_the_log_that_was_damaged_meanwhile(memories: Memories) -> None:
+    memories.save("t.md", topic("one"), AGENT)
+    log = memories.history.files.root / "log.jsonl"
+    size = log.stat().st_size
+    with log.open("ab") as file:
+        file.write(b"no line of ours\n")
+    (found,) = memories.history.check()
+    assert found.startswith(f"log, byte {size}: ")
+
+
+def test_a_closed_memory_is_not_used_any_more(tmp_path: Path) -> None:
+    with opened(tmp_path / "home") as ours:
+        ours.save("t.md", topic("one"), AGENT)
+    for files in (ours.folder.files, ours.history.files, ours.forgotten.files):
+        with pytest.raises(StoreError):
+            files.list()
+
+
+def test_a_secret_that_nobody_vouches_for_does_not_wait_for_review_either(
+    memories: Memories,
+) -> None:
+    key = "AKIA" + "IOSFODNN7" + "EXAMPLF"
+    with pytest.raises(SecretFound):
+        memories.save("t.md", topic(f"The key is {key}."), Origin("extraction", Trust.UNTRUSTED))
+    assert memories.review.items() == []
+    assert memories.folder.keys() == ()
 
 
 def test_bytes_of_others_are_kept_before_they_are_written_over(memories: Memories) -> None:

@@ -93,7 +93,7 @@ def test_lines_that_are_no_pointers_go_before_any_pointer() -> None:
     found = sent(data, IndexLimits(lines=5), facts(3))
     assert keys(found) == ["f0.md", "f1.md", "f2.md"]
     assert found.text.startswith("prose one\n- [T0]")
-    assert "(2 lines that are no pointers not shown:" in found.text
+    assert "(2 lines without a pointer not shown:" in found.text
 
 
 def test_without_pointers_or_facts_the_cut_is_plain() -> None:

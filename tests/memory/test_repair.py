@@ -179,6 +179,19 @@ def test_dates_are_written_out_from_the_files_own_time() -> None:
     assert "due by 2026-04-05 (passed)." in text
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Yesterday Rosa moved the ledger.", "On 2026-03-03 Rosa moved the ledger."),
+        ("Last week Rosa moved the ledger.", "In the week of 2026-02-23 Rosa moved the ledger."),
+        ("The ledger is Rosa's since yesterday.", "The ledger is Rosa's since 2026-03-03."),
+        ("Rosa moved yesterday's ledger.", "Rosa moved 2026-03-03's ledger."),
+    ],
+)
+def test_a_date_that_is_written_out_fits_its_sentence(said: str, told: str) -> None:
+    assert told in mended(folder({"x.md": said}))["x.md"].decode()
+
+
 def test_without_a_time_nothing_is_made_up() -> None:
     files = folder({"x.md": "Rosa moved the ledger yesterday."})
     assert repaired(CheckInput(files, {}, NOW)).files == {}

@@ -41,6 +41,7 @@ DISGUISES: dict[str, Callable[[str], str]] = {
 FREE: dict[str, Callable[[str], str]] = {
     "zero-width": "\u200b".join,
     "soft hyphens": lambda text: text[:9] + "\u00ad" + text[9:],
+    "a terminal's colour": lambda text: text[:9] + "\x1b[01;31m\x1b[K" + text[9:] + "\x1b[m",
     "full-width": lambda text: text.translate(FULL_WIDTH),
     "two lines": lambda text: text[:12] + "\n" + text[12:],
     "two lines, indented": lambda text: text[:12] + "\\\n    " + text[12:],
@@ -57,6 +58,13 @@ def test_row_55_one_disguise(published: dict[str, Rule], disguise: str) -> None:
         hits = scan(f"first\nkept as {put(secret)}\nand so on")
         assert rule in {hit.rule for hit in hits}, rule
         assert {hit.line for hit in hits if hit.rule == rule} == {2}
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+def test_row_55_a_text_that_begins_with_it(published: dict[str, Rule], disguise: str) -> None:
+    secret = DISGUISES[disguise](one(published["github-pat"]))
+    assert "github-pat" in named(secret)
+    assert "github-pat" in named(f"{secret} is what it is kept as")
 
 
 def test_row_55_two_disguises_one_in_the_other(published: dict[str, Rule], scale: Scale) -> None:

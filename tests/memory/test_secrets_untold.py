@@ -18,7 +18,7 @@ from reverie.memory.ranking import IndexLimits
 from reverie.memory.secrets.scanner import ScanWork, scan, tellable
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
-from reverie.session.extraction.files import Draft
+from reverie.session.extraction.files import MemoryDraft
 from reverie.session.extraction.landing import HeardWords, WordsSource, land
 from reverie.settings import DEFAULTS
 from reverie.store.memories import Memories
@@ -96,7 +96,7 @@ def test_what_an_extraction_wanted_to_save(
     text = f"---\nname: key\ndescription: d\ntype: project\n---\nThe key is {secret}.\n"
     for words in ((), (("m1", f"remember: the key is {secret}"),)):
         heard = HeardWords(Passages(words), Passages(words), Passages(()), ("m1",))
-        draft = Draft(f"{stem}.md", None, text.encode())
+        draft = MemoryDraft(f"{stem}.md", None, text.encode())
         done = land([draft], memories, heard, WordsSource("s"))
         assert done.refused
         untold(secret, repr(done), repr(said))

@@ -97,7 +97,7 @@ def test_an_imported_memory_of_march_means_march(home: Home, tmp_path: Path) -> 
     os.utime(source / "a.md", (MARCH, MARCH))
     home.now = NOW - 7 * DAY
     imported(home, source, "a.md")
-    assert home.meant("a.md") == ["on 2026-03-09"]
+    assert home.meant("a.md") == ["On 2026-03-09"]
     assert home.age("a.md") == 252
 
 
@@ -105,7 +105,7 @@ def test_a_head_is_believed_before_the_file(home: Home) -> None:
     head = "metadata:\n  node_type: memory\n  modified: 2026-03-10T08:00:00Z\n"
     (home.folder).mkdir(parents=True, exist_ok=True)
     (home.folder / "a.md").write_bytes(text("a.md", "Yesterday Rosa moved the ledger.", head))
-    assert home.meant("a.md") == ["on 2026-03-09"]
+    assert home.meant("a.md") == ["On 2026-03-09"]
     assert head_time(text("a.md", "x", "created: 2031-01-01\n"), NOW) == 0
 
 
@@ -114,7 +114,7 @@ def test_each_line_is_of_the_version_that_wrote_it(home: Home) -> None:
     home.memories.save("a.md", first, BY)
     home.now += 30 * DAY
     home.memories.save("a.md", first + b"\nPavel checked it yesterday.\n", BY)
-    assert home.meant("a.md") == ["on 2026-03-09", "on 2026-04-08"]
+    assert home.meant("a.md") == ["On 2026-03-09", "on 2026-04-08"]
 
 
 def test_an_undo_gives_lines_their_old_time_back(home: Home) -> None:
@@ -126,7 +126,7 @@ def test_an_undo_gives_lines_their_old_time_back(home: Home) -> None:
     home.now += 30 * DAY
     home.memories.revert("group", version.group, Origin("undo", Trust.USER, agent="user"))
     assert (home.folder / "a.md").read_bytes() == first
-    assert home.meant("a.md") == ["on 2026-03-09"]
+    assert home.meant("a.md") == ["On 2026-03-09"]
 
 
 def test_after_a_checkout_nothing_is_resolved_and_nothing_is_new(home: Home) -> None:
@@ -148,7 +148,7 @@ def test_a_time_that_is_still_to_come_tells_nothing() -> None:
 def test_with_the_clock_set_back_a_year_lines_keep_their_day(home: Home) -> None:
     home.memories.save("a.md", text("a.md", "Yesterday Rosa moved the ledger."), BY)
     home.now -= 365 * DAY
-    assert home.meant("a.md") == ["on 2026-03-09"]
+    assert home.meant("a.md") == ["On 2026-03-09"]
 
 
 @given(st.lists(st.floats(1e9, 2e9), unique=True, max_size=30))
@@ -191,7 +191,7 @@ def test_times_survive_every_move(
     home.close()
     assert len(meant) == len(said)
     for found, (_, day) in zip(meant, said, strict=True):
-        assert found in (f"on {day}", "?")
+        assert found in (f"On {day}", "?")
     if "import" not in moves:
         assert "?" not in meant
 

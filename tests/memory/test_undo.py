@@ -142,7 +142,19 @@ def test_a_file_that_comes_back_has_its_old_time(tmp_path: Path) -> None:
                 assert seen(stage.now) == state
 
 
-def test_a_save_after_an_undo_that_was_cut_off_sees_it_through_first(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("step", "left"),
+    [
+        (lambda m: m.save("c.md", topic("C", "third"), AGENT), ("a.md", "c.md")),
+        (lambda m: m.remove("a.md", AGENT), ()),
+        (lambda m: m.undo("", UNDO), ("a.md",)),
+        (lambda m: m.revert("kind", "save", UNDO), ()),
+    ],
+    ids=["save", "remove", "undo", "revert"],
+)
+def test_a_step_after_an_undo_that_was_cut_off_sees_it_through_first(
+    tmp_path: Path, step: Callable[[Memories], object], left: tuple[str, ...]
+) -> None:
     stage = Stage(tmp_path, 3)
     home = stage.fresh()
     with opened(home) as memories:
@@ -155,9 +167,27 @@ def test_a_save_after_an_undo_that_was_cut_off_sees_it_through_first(tmp_path: P
             with pytest.raises(ReverieError, match="cut off"):
                 memories.undo("", UNDO)
         assert seen(home) == stage.states[2]
-        memories.save("c.md", topic("C", "third"), AGENT)
-        assert memories.folder.keys() == ("a.md", "c.md")
-        assert b"b.md" not in memories.folder.bytes_of("MEMORY.md")
+        step(memories)
+        assert memories.folder.keys() == left
+        assert b"b.md" not in memories.folder.index_data()
+
+
+def test_what_is_remembered_after_an_undo_that_was_cut_off_is_there(tmp_path: Path) -> None:
+    """The undo takes the file out that holds these words; whoever says them again keeps them."""
+    with opened(tmp_path) as memories:
+        first = memories.remember("The mill stands by the river.", AGENT)
+        with pytest.MonkeyPatch.context() as patch:
+
+            def fails(*_: object) -> None:
+                raise ReverieError("cut off")
+
+            patch.setattr(landing, "_step", fails)
+            with pytest.raises(ReverieError, match="cut off"):
+                memories.undo("", UNDO)
+        again = memories.remember("The mill stands by the river.", AGENT)
+        assert (again.key, again.outcome) == (first.key, "saved")
+        assert memories.folder.keys() == (again.key,)
+        assert again.key.encode() in memories.folder.bytes_of("MEMORY.md")
 
 
 def test_a_plan_for_what_is_a_link_by_now_leaves_the_link_alone(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from anyio.from_thread import start_blocking_portal
 
 from reverie.api.clients import RulesModel
 from reverie.apps.proxy.running import ProxyAddress, run, upstreams_of
-from reverie.middleware.engine import Rules
+from reverie.middleware.engine import EngineRules
 from reverie.middleware.shadow import ShadowRules
 from reverie.world import Notice
 
@@ -43,10 +43,10 @@ class Through:
         return httpx2.post(f"{base}/{rest}", content=data, headers=named, timeout=30)
 
 
-def rules(home: Path, notices: list[Notice], **given: Any) -> Rules:
+def rules(home: Path, notices: list[Notice], **given: Any) -> EngineRules:
     memory = given.pop("memory", True)
     shadows = ShadowRules(home, {}, RulesModel, notices.append, memory=memory)
-    return Rules(shadows, **given)
+    return EngineRules(shadows, **given)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from reverie.middleware.log import FILE, DecisionLog
 from reverie.transcript.blocks import Json
 from tests.breaking import Acked, attempted, cut, failed, killed
 from tests.conftest import Scale
-from tests.faults import Ack
+from tests.faults import Ack, Plan, shim
 
 pytestmark = [pytest.mark.spec("1.courses")]
 
@@ -116,3 +116,37 @@ def test_what_another_proxy_decided_is_known_after_a_look(tmp_path: Path) -> Non
     assert list(log.decisions.results.values()) == ["text7"]
     other.close()
     log.close()
+
+
+def test_where_nobody_has_decided_meanwhile_no_file_is_opened(tmp_path: Path) -> None:
+    log = DecisionLog(tmp_path)
+    decide(log, 1, 7, 0)
+    with shim(Plan(0)) as seen:
+        log.refresh()
+    assert "os.open" not in seen.names()
+    log.close()
+
+
+def test_a_line_that_a_crash_tore_off_is_cut_and_the_next_stands_by_itself(tmp_path: Path) -> None:
+    log = DecisionLog(tmp_path)
+    decide(log, 1, 7, 0)
+    log.close()
+    whole = (tmp_path / FILE).read_bytes()
+    (tmp_path / FILE).write_bytes(whole + whole[:20])
+    log = DecisionLog(tmp_path)
+    assert (tmp_path / FILE).read_bytes() == whole
+    decide(log, 2, 8, 0)
+    log.close()
+    assert list(DecisionLog(tmp_path).decisions.results.values()) == ["text7", "text8"]
+
+
+def test_what_is_noted_is_known_to_a_later_process_and_written_under_the_lock(
+    tmp_path: Path,
+) -> None:
+    log = DecisionLog(tmp_path)
+    with shim(Plan(0)) as seen:
+        note(log, 1)
+    log.close()
+    names = seen.names()
+    assert names.index("fcntl.flock") < names.index("os.write")
+    assert DecisionLog(tmp_path).decisions.positions["thread"]["chain1"].session == "session"

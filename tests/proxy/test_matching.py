@@ -19,7 +19,7 @@ from reverie.middleware.decisions import (
     session_line,
 )
 from reverie.middleware.following import MOST, Ends
-from reverie.middleware.outgoing import Asked, Plan
+from reverie.middleware.outgoing import Asked, OutgoingPlan
 from reverie.middleware.scanning import Known, scan
 from reverie.transcript.blocks import dump
 
@@ -181,8 +181,8 @@ def asked(texts: Sequence[str], session: str = "s", kind: Any = "main") -> Asked
     return Asked(body, Caller(b"seed", session), kind)
 
 
-def made(*decided: tuple[int, str, str]) -> Plan:
-    return Plan(tuple(decided), 0, 0, 0, (), (), (), None, ())
+def made(*decided: tuple[int, str, str]) -> OutgoingPlan:
+    return OutgoingPlan(tuple(decided), 0, 0, 0, (), (), (), None, ())
 
 
 def test_a_request_follows_the_last_one_that_it_holds() -> None:
@@ -221,10 +221,9 @@ def test_what_the_client_left_is_told_and_a_compaction_is_no_history() -> None:
     assert ends.followed(asked(["a", "b", "sum up", "d", "e"]), made()).known == 1
 
 
-def test_only_the_newest_ends_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_newest_ends_are_remembered() -> None:
     assert MOST > 1_000
-    monkeypatch.setattr("reverie.middleware.following.MOST", 2)
-    ends = Ends()
+    ends = Ends(2)
     for text in ("a", "b", "c"):
         ends.followed(asked([text]), made())
     assert [ends.goes_on(asked([text, "x", "y"])) for text in "abc"] == [False, True, True]

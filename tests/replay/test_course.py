@@ -186,6 +186,14 @@ def test_a_session_of_ours_is_replayed_from_what_was_stored():
     assert "tool-results/t1.txt is gone" in gone.notes[0]
 
 
+def test_an_empty_head_of_ours_stays_empty_and_only_an_unrecorded_one_is_stood_in_for():
+    """A client of the proxy may send neither a system prompt nor tools."""
+    said = (UserMessage((text_block("go"),)), AssistantMessage((text_block("done"),)))
+    begun = Started("s-3", "/p", "/p", "1")
+    assert of_entries(ours(begun, HeadSet("m"), *said), lambda key: None).head == HeadSet("m")
+    assert of_entries(ours(begun, *said), lambda key: None).head == stand_in()
+
+
 def test_the_head_no_file_records_is_as_large_as_a_coding_agents():
     head = stand_in()
     assert [tokens(b) for b in head_blocks(head.system)] == [6_695]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reverie.memory.rules.file import PackedRules, packed
 from reverie.memory.rules.ledger import BLOCKED, BROKEN, CHANGED, HELD, MATCHED
-from reverie.store.rules import RuleStore
+from reverie.store.rules import RuleStore, compile_written
 from reverie.upkeep.rules import set_level
 from reverie.world import Notice
 from tests.loop.stage import calls, opened, simulated
@@ -194,3 +196,25 @@ async def test_a_ledger_that_cannot_be_written_costs_no_turn(tmp_path: Path) -> 
             ended = await turn(session, model, tools, memories)
         assert ended.outcome == "completed"
         assert tools.lines == []
+
+
+@pytest.mark.spec("B20.match")
+@pytest.mark.parametrize("again", ["a session looks", "a command saves another"])
+def test_what_another_version_compiled_is_compiled_again(tmp_path: Path, again: str) -> None:
+    """A file that was no rule to an older reader is read anew, untouched as it is."""
+    with memories_in(tmp_path) as memories:
+        root = project_of(tmp_path)
+        push_rule(memories)
+        compile_written(memories, root)
+        (compiled,) = (tmp_path / "home" / "compiled-rules").glob("*.rules")
+        seen = compiled.with_suffix(".seen")
+        older = json.loads(seen.read_text())
+        older["files"]["push.md"][2] = None
+        seen.write_text(json.dumps({**older, "v": 1}))
+        compiled.write_bytes(packed(str(root), str(memories.root), []))
+        if again == "a session looks":
+            assert [r.get("file") for r in RuleStore(memories, root).book().rules] == ["push.md"]
+        else:
+            memories.remember("The printer is on floor 3", USER)
+            compile_written(memories, root)
+        assert len(PackedRules(compiled.read_bytes())) == 1

@@ -9,7 +9,7 @@ import pytest
 from reverie.memory.format import frontmatter
 from reverie.memory.rules import match, paths, reading
 from reverie.memory.rules.book import RuleBook
-from reverie.memory.rules.calls import Place, parse
+from reverie.memory.rules.calls import CallPlace, parse
 
 ROOT = "/home/user/project"
 
@@ -20,7 +20,7 @@ def head(text: str) -> reading.RuleHead:
 
 def held(text: str, tool: str, given: dict[str, Any]) -> bool:
     rule = head(text).rule
-    call = parse(tool, given, Place(ROOT, ROOT, "/home/user"))
+    call = parse(tool, given, CallPlace(ROOT, ROOT, "/home/user"))
     found = match.matched(call, match.index_of([rule]), lambda _: rule)
     assert bool(found) == match.breaks(rule, call)  # the index loses none
     return bool(found)
@@ -113,7 +113,7 @@ def test_paths_after_resolving() -> None:
 
 @pytest.mark.spec("B20.match")
 def test_a_link_is_the_file_it_leads_to() -> None:
-    place = Place(ROOT, ROOT, resolve=lambda path: path.replace("/alias/", "/staging/"))
+    place = CallPlace(ROOT, ROOT, resolve=lambda path: path.replace("/alias/", "/staging/"))
     rule = head("applies_to: {tool: write, paths: staging/}").rule
     assert match.breaks(rule, parse("Write", {"file_path": "alias/x"}, place))
 
@@ -193,7 +193,7 @@ def test_a_look_costs_the_same_at_ten_thousand_rules() -> None:
             ("Bash", {"command": "git sub7 && program7 a"}),
             ("Write", {"file_path": f"{ROOT}/folder7/a.py", "content": "word7 and more"}),
         ):
-            call = parse(tool, given, Place(ROOT, ROOT))
+            call = parse(tool, given, CallPlace(ROOT, ROOT))
             assert match.matched(call, index, rule_at)
         return len(seen)
 
@@ -205,3 +205,40 @@ def test_nothing_that_a_call_can_hold_raises() -> None:
     book = RuleBook([head(FORCE).rule])
     for given in (None, 7, "x", [], {"command": None}, {"command": ["git", 7]}, {"edits": [1, {}]}):
         assert book.look("Bash", given, cwd=ROOT) == []
+
+
+@pytest.mark.spec("B20.match")
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("npm install", "npm i left-pad"),
+        ("npm install", "npm -g add left-pad"),
+        ("npm install", "npm --prefix web i"),
+        ("npm i", "npm install left-pad"),
+        ("npm i", "cd web && sudo npm add left-pad"),
+        ("npm run deploy", "npm run-script deploy"),
+        ("pnpm install", "pnpm i --offline"),
+        ("pnpm remove", "pnpm un left-pad"),
+        ("bun add", "bun a left-pad"),
+        ("cargo build", "cargo b --release"),
+    ],
+)
+def test_a_short_form_is_the_same_command(rule: str, line: str) -> None:
+    assert runs(f"applies_to:\n  command: {rule}", line)
+
+
+@pytest.mark.spec("B20.match")
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("npm install", "npm ci"),
+        ("npm install", "npm run i"),
+        ("npm install", "npm run add"),
+        ("pnpm install", "pnpm add left-pad"),
+        ("yarn install", "yarn add left-pad"),
+        ("bun install", "bun add left-pad"),
+        ("git commit", "git c"),
+    ],
+)
+def test_what_no_help_calls_an_alias_is_another_command(rule: str, line: str) -> None:
+    assert not runs(f"applies_to:\n  command: {rule}", line)

@@ -164,7 +164,7 @@ async def stage(
         ):  # fmt: skip
             await _alone(session)
             index = MemoryIndex(memories.folder.root, session.library.path, say=notices.append)
-            notes = RecalledNotes(memories, project, session.id, settings)
+            notes = RecalledNotes(memories, project, session.id, settings, index.alone)
             recall = Recall(session, group, finder=finder or index, notes=notes, selector=selector)
             try:
                 yield Stage(session, recall, memories, clock, notices)

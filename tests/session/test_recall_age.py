@@ -16,6 +16,11 @@ from reverie.session.recall.notes import RecalledNotes
 from reverie.session.recall.select import RecalledBefore
 from reverie.settings import DEFAULTS
 from reverie.store.memories import Memories
+from reverie.store.memory import MemoryFolder
+from reverie.testing import ManualClock
+from reverie.transcript.blocks import text_block
+from reverie.transcript.records import Attached, UserMessage
+from tests.session.doors import opened
 from tests.session.recall_stage import hit
 
 pytestmark = [pytest.mark.spec("9")]
@@ -73,3 +78,30 @@ def test_after_a_checkout_an_age_that_nobody_knows_is_not_0_days(memories: Memor
     assert told[1].startswith("It is an observation from one point in time: check")
     os.utime(memories.folder.root / "red.md", (MARCH, MARCH))
     assert shown(memories, "red.md").startswith("Saved 252 days ago: ")
+
+
+async def test_a_date_is_looked_for_in_what_is_recalled_and_not_in_every_file(
+    tmp_path: Path, memories: Memories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither history nor head gives one: the index knows which times files share."""
+    (memories.root / "red.md").write_bytes(text("red.md"))
+    for n in range(20):
+        (memories.root / f"tulip_{n}.md").write_text(f"Tulip number {n} needs water at dawn.\n")
+    os.utime(memories.root / "red.md", (MARCH, MARCH))
+    looked: list[str] = []
+    stat = MemoryFolder.stat
+    parts = {"memories": memories, "clock": ManualClock(NOW)}
+    async with opened(tmp_path / "home", tmp_path / "project", **parts) as session:
+        recall = session.recall
+        assert recall is not None
+        monkeypatch.setattr(
+            MemoryFolder, "stat", lambda self, key: looked.append(key) or stat(self, key)
+        )
+        asked = "Where did Rosa move the red ledger?"
+        await session.append(UserMessage((text_block(asked),)))
+        recall.begin(session.view.leaf, asked)
+        (found,) = [r for r in await recall.ready(20) if isinstance(r, Attached)]
+        told = found.blocks[0].text
+        monkeypatch.undo()
+    assert "Saved 252 days ago: " in told
+    assert not [key for key in looked if key not in told]

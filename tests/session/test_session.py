@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -19,14 +20,19 @@ from reverie.testing import ScriptedModel, call, reply
 from reverie.transcript.blocks import text_block
 from reverie.transcript.records import (
     Attached,
+    Entry,
     Failed,
     HeadSet,
+    Record,
     ResultDecided,
     Sent,
     Unknown,
     Usage,
 )
+from reverie.transcript.view import View
+from reverie.watching import WatchedConversation, watched_by
 from reverie.wire.given import tool_result, user
+from reverie.world import World
 
 from .doors import LARGE, TOOLS, opened
 
@@ -55,6 +61,46 @@ async def two_rounds(s: Session) -> list[str]:
     await s.observe(reply("Done.", usage=Usage(10, 20, 30, 40)))
     await s.end_turn()
     return bodies
+
+
+async def test_a_request_says_of_calls_without_a_result_that_they_were_interrupted(
+    home: Path, project: Path
+):
+    async with opened(home, project) as s:
+        await s.add(user("look"))
+        await s.prepare()
+        await s.observe(reply("Looking.", call("Bash", "t1", command="ls")))
+        made = await s.prepare()
+        assert made.last == s.view.leaf  # what it says of them is part of the transcript
+    *_, asked, answered = json.loads(made.body())["messages"]
+    assert [b["id"] for b in asked["content"] if b["type"] == "tool_use"] == ["t1"]
+    (told,) = answered["content"]
+    assert (told["tool_use_id"], told["is_error"]) == ("t1", True)
+
+
+async def test_what_is_appended_is_given_back_as_it_stands_in_the_transcript(
+    home: Path, project: Path
+):
+    async with opened(home, project) as s:
+        found = await s.append(Failed("one", "broke"), Failed("two", "broke"))
+        assert found == tuple(s.view.entries)[-2:]
+        assert [entry.record.layer for entry in found if isinstance(entry.record, Failed)] == [
+            "one",
+            "two",
+        ]
+        assert await s.append() == ()
+
+
+@pytest.mark.parametrize("parts", [{}, {"before_a_request": ()}], ids=["layers", "none"])
+async def test_what_work_in_the_background_found_joins_before_the_next_request(
+    home: Path, project: Path, parts: dict[str, Any]
+):
+    async with opened(home, project, **parts) as s:
+        await s.add(user("look"))
+        s.hand(Failed("job", "broke"))
+        await s.prepare()
+        kinds = [type(entry.record) for entry in s.view.entries]
+    assert kinds.index(Failed) < kinds.index(Sent)
 
 
 async def test_a_turn_from_end_to_end(home: Path, project: Path):
@@ -247,6 +293,46 @@ async def test_a_layer_that_fails_is_recorded_and_the_session_goes_on(home, proj
         assert request.count == 1
         failures = [e.record for e in s.view.entries if isinstance(e.record, Failed)]
         assert failures[0].error == "RuntimeError: boom"
+
+
+class Watching:
+    """Keeps what a watcher is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, str]] = []
+
+    def saw(self, of: WatchedConversation, entries: Sequence[Entry]) -> None:
+        self.told += [("saw", of.session, type(entry.record).__name__) for entry in entries]
+
+    def closed(self, of: WatchedConversation, at: float) -> None:
+        self.told.append(("closed", of.session, of.project))
+
+    def ran(
+        self, kind: str, name: str, session: str, times: tuple[float, float], error: str
+    ) -> None:
+        self.told.append((kind, session, f"{name}: {error}"))
+
+
+async def test_a_watcher_is_told_of_records_of_a_layer_that_failed_and_of_the_end(
+    home: Path, project: Path
+):
+    async def broken(view: View, world: World) -> Sequence[Record]:
+        raise RuntimeError("boom")
+
+    watcher = Watching()
+    with watched_by(watcher):
+        async with opened(home, project, before_a_request=(("broken", broken),)) as s:
+            ident = s.id
+            await s.add("hi")
+            await s.prepare()
+    told = [one for one in watcher.told if one[2] not in ("Started", "HeadSet")]
+    assert told == [
+        ("saw", ident, "UserMessage"),
+        ("layer", ident, "broken: RuntimeError: boom"),
+        ("saw", ident, "Failed"),
+        ("saw", ident, "Sent"),
+        ("closed", ident, str(project)),
+    ]
 
 
 async def test_rewind_keeps_what_came_after_in_the_file(home: Path, project: Path):

@@ -308,7 +308,7 @@ def test_asking_for_the_wrong_thing(place: Place) -> None:
     flags = place.flags()
     with pytest.raises(SettingsError, match="Did you mean dream"):
         flags.get("draem")
-    with pytest.raises(SettingsError, match="List the flags"):
+    with pytest.raises(SettingsError, match="reverie flags"):
         flags.set("qqqqqqqq", True)
     with pytest.raises(SettingsError, match="not a switch"):
         flags.on("extract_every")

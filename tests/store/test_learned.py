@@ -80,10 +80,14 @@ def test_what_others_learn_at_the_same_time_stays(home: Path):
     assert found == [10_000 + n for n in range(4) for _ in range(30)]
 
 
-def test_a_model_that_is_learned_again_is_the_newest(home: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(("first", "later"), [("abc", "d"), ("ab", "cd")])
+def test_a_model_that_is_learned_again_is_the_newest(
+    home: Path, monkeypatch: pytest.MonkeyPatch, first: str, later: str
+):
     monkeypatch.setattr(lists, "_MOST_MODELS", 3)
-    for name in ("a", "b", "c"):
+    for name in first:
         assert learn_window(home, name, 100_000)
     assert learn_window(home, "a", 90_000)
-    assert learn_window(home, "d", 100_000)
+    for name in later:
+        assert learn_window(home, name, 100_000)
     assert [learned_window(home, name) for name in "abcd"] == [90_000, None, 100_000, 100_000]

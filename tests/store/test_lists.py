@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from reverie.memory.trust import Evidence, Trust
+from reverie.memory.versions import Origin
 from reverie.memory.words import ForgetWords
-from reverie.store.lists import Forgotten, ForgottenWords
+from reverie.store.files import Folder
+from reverie.store.lists import KEPT, Forgotten, ForgottenWords, Review
 
 pytestmark = pytest.mark.spec("7.forget")
 
@@ -38,3 +41,28 @@ def test_words_are_refused_wherever_they_stand_and_by_whoever_asks_later(tmp_pat
             later.guard("note.md", text.encode())
     assert not later.within("the grey hero")
     assert later.unfinished() == marks
+
+
+def test_a_home_where_nothing_was_forgotten_lists_nothing_and_refuses_nothing(
+    tmp_path: Path,
+) -> None:
+    empty = listed(tmp_path)
+    assert (empty.marks(), empty.unfinished()) == ((), ())
+    empty.guard("note.md", b"the grey heron")
+
+
+def test_what_is_dropped_waits_no_more_and_can_be_put_back_for_a_while(tmp_path: Path) -> None:
+    review, origin = Review(Folder(tmp_path)), Origin("extraction", Trust.UNTRUSTED)
+    why = (Evidence("source", 1, "it does not rest on the user's words"),)
+    first, second = (review.add(f"{name}.md", f"about {name}", 1.0, origin, why) for name in "ab")
+    review.drop(first, 10.0)
+    assert review.items() == [second]
+    (kept,) = review.dropped(10.0 + KEPT)
+    assert (kept.id, kept.text, kept.evidence) == (first.id, first.text, why)
+    assert review.dropped(11.0 + KEPT) == []
+    assert review.restore(first.id, 20.0).text == first.text
+    assert [item.id for item in review.items()] == [second.id, first.id]
+    assert review.dropped(20.0) == []
+    review.drop(second, 30.0)
+    review.drop(first, 31.0 + KEPT)  # what was dropped too long ago goes for good
+    assert [item.id for item in review.dropped(30.0)] == [first.id]

@@ -88,6 +88,14 @@ def test_who_holds_it_is_named(path: Path) -> None:
         end(child)
 
 
+def test_a_holder_is_named_where_a_longer_name_was_left_behind(path: Path) -> None:
+    path.write_text(json.dumps({"pid": 1, "host": "h" * 500}))  # by one that died
+    with FileLock(path) as lock:
+        holder = lock.holder()
+    assert holder is not None
+    assert holder.pid == os.getpid()
+
+
 def test_the_lock_ends_with_its_process(path: Path) -> None:
     child = hold(path)
     os.kill(child.pid, signal.SIGKILL)

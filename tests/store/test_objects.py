@@ -35,3 +35,12 @@ def test_what_was_written_is_not_read_again_to_be_believed(folder: Folder) -> No
     assert folder.read(object_key(name)) == b"damaged behind our back"
     Objects(folder).put(b"kept")  # who has not seen it sound looks, and mends it
     assert Objects(folder).content(name, {}) == b"kept"
+
+
+def test_what_was_read_once_and_was_sound_is_not_read_again(folder: Folder) -> None:
+    name = Objects(folder).put(b"kept")
+    later = Objects(folder)
+    later.put(b"kept")  # read here
+    folder.write(object_key(name), b"damaged behind our back")
+    later.put(b"kept")
+    assert folder.read(object_key(name)) == b"damaged behind our back"

@@ -15,7 +15,7 @@ from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.serving import serving
 from reverie.store.memories import Memories
-from reverie.team.client import Answer, Offline, Permanent, Stale, TeamClient
+from reverie.team.client import Offline, Permanent, ServerAnswer, Stale, TeamClient
 from reverie.team.database import open_database
 from reverie.team.round import SyncReport, sync
 from reverie.team.store import TeamStore
@@ -296,6 +296,33 @@ def test_a_file_put_there_by_hand_is_shared_and_said_to_be_in_no_index(mates: li
     assert tomas.sync().unlisted == []  # and to whoever wrote it
 
 
+def answered(mate: Mate, named: dict[str, str]) -> Callable[..., ServerAnswer]:
+    """Lets the server name these as authors; gives what it did before."""
+    kept = mate.client._send  # pyright: ignore[reportPrivateUsage]
+
+    def told(*given: Any) -> ServerAnswer:
+        answer = kept(*given)
+        body = json.loads(answer.body) | {"authors": named} if answer.body else {}
+        return ServerAnswer(answer.status, answer.headers, json.dumps(body).encode())
+
+    mate.client._send = told  # type: ignore[method-assign]
+    return kept
+
+
+def test_however_many_wrote_what_is_pulled_they_are_named_in_so_many_letters(
+    mates: list[Mate],
+) -> None:
+    ines, tomas = mates
+    named = {f"{name}.md": name * 90 for name in "abc"}
+    for key in named:
+        ines.write(key, f"Of {key}.\n")
+    ines.sync()
+    answered(tomas, named)
+    assert len(tomas.sync().pulled) == 3
+    note = tomas.memories.history.log("team/a.md")[-1].origin.note
+    assert note == f"by {', '.join(named.values())}"[:200]
+
+
 @pytest.mark.parametrize("named", [{}, {"a.md": "x\x1b[2J"}, {"a.md": "x" * 101}])
 def test_an_author_whom_the_server_does_not_know_is_named_so_and_not_trusted(
     mates: list[Mate], named: dict[str, str]
@@ -305,14 +332,7 @@ def test_an_author_whom_the_server_does_not_know_is_named_so_and_not_trusted(
     ines, tomas = mates
     ines.write("a.md", "Deploys go out on Tuesdays.\n")
     ines.sync()
-    kept = tomas.client._send  # pyright: ignore[reportPrivateUsage]
-
-    def told(*given: Any) -> Answer:
-        answer = kept(*given)
-        body = json.loads(answer.body) | {"authors": named} if answer.body else {}
-        return Answer(answer.status, answer.headers, json.dumps(body).encode())
-
-    tomas.client._send = told  # type: ignore[method-assign]
+    kept = answered(tomas, named)
     assert tomas.sync().pulled == ["a.md"]
     assert tomas.memories.trust("team/a.md") is Trust.UNTRUSTED
     assert tomas.memories.history.log("team/a.md")[-1].origin.note == "by somebody unknown"

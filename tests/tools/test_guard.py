@@ -23,7 +23,7 @@ from reverie.tools.guard import READING, SHELL, WRITING, Guard, GuardLimits, Gua
 from reverie.tools.process import Command, Gathered, run
 from reverie.tools.readonly import box_of
 from reverie.tools.runner import DENIED, ToolRunner
-from reverie.tools.sandbox import Box, Sandbox
+from reverie.tools.sandbox import Sandbox, SandboxBox
 from reverie.tools.wall import version
 from reverie.transcript.blocks import dump
 from reverie.transcript.request import MAIN
@@ -148,14 +148,14 @@ async def test_the_kernel_holds_without_the_list(place: Place, landlock: bool) -
     with field(place) as ground:
         before = ground.watched()
         roots = (place.root, place.project)
-        box = Box(roots, cwd=place.root, shell="bash", landlock=landlock)
+        box = SandboxBox(roots, cwd=place.root, shell="bash", landlock=landlock)
         assert await tried(ground, box) > 250
         assert ground.watched() == before
         assert ground.heard() == []
         assert not processes_with(str(place.base))
 
 
-async def tried(ground: Field, box: Box) -> int:
+async def tried(ground: Field, box: SandboxBox) -> int:
     """Many commands in one sandbox, each in a shell of its own; how many."""
     waits = ("kill -9 -1", "sleep 9999", "watch")  # have a test of their own
     lines = [
@@ -209,7 +209,7 @@ async def test_what_outlives_or_kills_inside_the_sandbox(place: Place) -> None:
             "sleep 99 & setsid sleep 99 & nohup sleep 99 &",
             "sleep 99",
         ):
-            box = Box((place.root,), cwd=place.root, shell="bash", landlock=False)
+            box = SandboxBox((place.root,), cwd=place.root, shell="bash", landlock=False)
             await SANDBOX.run(f": {place.base}; {line}", box, Gathered(1_000), 1.0)
             assert not processes_with(str(place.base))
         assert ground.watched() == before
@@ -223,7 +223,7 @@ async def test_the_second_wall_alone_holds_writes_programs_and_tcp(place: Place)
     with field(place) as ground:
         (place.root / ".git" / "config").write_text("")
         before = ground.watched()
-        box = Box((place.root,), cwd=place.root, shell="bash")
+        box = SandboxBox((place.root,), cwd=place.root, shell="bash")
         rules = sandbox.arguments("", box)
         asked = rules[rules.index(sandbox.WALL, rules.index("--")) + 1]
         uncovered = ("touch", "chmod", "chown", "chattr", "utime", "kill", "watch", "sleep", "udp")

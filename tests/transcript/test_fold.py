@@ -52,6 +52,13 @@ def same(a: View, b: View) -> bool:
     return all(getattr(a, n) == getattr(b, n) for n in names) and a.tail() == b.tail()
 
 
+def test_an_entry_under_a_known_id_changes_nothing_wherever_it_says_it_stands() -> None:
+    built = build([("round", 1, 1), ("round", 0, 2)])
+    again = Entry(built.entries[0].id, built.view.leaf, 9.0, UserMessage((text_block("other"),)))
+    assert apply(built.view, again) is built.view
+    assert same(fold([*built.entries, *built.entries, again]), built.view)
+
+
 @given(histories)
 def test_the_counts_are_those_of_the_items(steps):
     view = build(steps).view

@@ -18,7 +18,7 @@ from reverie.store.files import Changed
 from reverie.upkeep import install as plans
 from reverie.upkeep import jsonc
 from reverie.upkeep.install import CLIENTS
-from reverie.upkeep.installed import Desk
+from reverie.upkeep.installed import KnownClients
 from reverie.upkeep.proxy_address import ProxyAddress
 
 pytestmark = pytest.mark.spec("18.client-settings")
@@ -201,27 +201,27 @@ def test_a_rule_of_another_shape_is_the_users_word(held: Any) -> None:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def clients(tmp_path: Path) -> KnownClients:
     user = tmp_path / "user"
     user.mkdir()
-    return Desk({"HOME": str(user)}, tmp_path / "home")
+    return KnownClients({"HOME": str(user)}, tmp_path / "home")
 
 
-def settings(desk: Desk, text: str = '{"a": 1}\n') -> Path:
-    path = Path(desk.environ["HOME"]) / ".claude" / "settings.json"
+def settings(clients: KnownClients, text: str = '{"a": 1}\n') -> Path:
+    path = Path(clients.environ["HOME"]) / ".claude" / "settings.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
     return path
 
 
-def installs(desk: Desk, name: str = "claude-code", port: int = 8788) -> None:
-    desk.carry_out(desk.install(name, port))
+def installs(clients: KnownClients, name: str = "claude-code", port: int = 8788) -> None:
+    clients.carry_out(clients.install(name, port))
 
 
-def uninstalls(desk: Desk, name: str = "claude-code") -> None:
-    change = desk.uninstall(name)
+def uninstalls(clients: KnownClients, name: str = "claude-code") -> None:
+    change = clients.uninstall(name)
     assert change is not None
-    desk.carry_out(change)
+    clients.carry_out(change)
 
 
 def everything(folder: str | Path) -> dict[str, bytes]:
@@ -232,130 +232,136 @@ def everything(folder: str | Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", list(CLIENTS))
-def test_no_residue_where_there_was_nothing(desk: Desk, name: str) -> None:
-    installs(desk, name)
-    assert everything(desk.environ["HOME"])
-    uninstalls(desk, name)
-    assert everything(desk.environ["HOME"]) == {}
-    assert not desk.sweep()
-    assert not desk.home.exists()
+def test_no_residue_where_there_was_nothing(clients: KnownClients, name: str) -> None:
+    installs(clients, name)
+    assert everything(clients.environ["HOME"])
+    uninstalls(clients, name)
+    assert everything(clients.environ["HOME"]) == {}
+    assert not clients.sweep()
+    assert not clients.home.exists()
 
 
-def test_bytes_and_mode_come_back(desk: Desk) -> None:
-    path = settings(desk, '{\r\n  "a": "\u00e9",\r\n  // b\r\n  "env": {}\r\n}')
+def test_bytes_and_mode_come_back(clients: KnownClients) -> None:
+    path = settings(clients, '{\r\n  "a": "\u00e9",\r\n  // b\r\n  "env": {}\r\n}')
     path.chmod(0o644)
     before = path.read_bytes()
-    installs(desk)
+    installs(clients)
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
     assert path.read_bytes() != before
-    uninstalls(desk)
+    uninstalls(clients)
     assert path.read_bytes() == before
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
-def test_another_port_replaces_the_first_and_goes_back_to_the_beginning(desk: Desk) -> None:
-    path = settings(desk)
+def test_another_port_replaces_the_first_and_goes_back_to_the_beginning(
+    clients: KnownClients,
+) -> None:
+    path = settings(clients)
     before = path.read_bytes()
-    installs(desk, port=8788)
-    installs(desk, port=9000)
+    installs(clients, port=8788)
+    installs(clients, port=9000)
     assert ":9000/" in path.read_text()
     assert ":8788/" not in path.read_text()
-    assert desk.port("claude-code") == 9000
-    uninstalls(desk)
+    assert clients.port("claude-code") == 9000
+    uninstalls(clients)
     assert path.read_bytes() == before
-    assert list(desk.installed()) == []
+    assert list(clients.installed()) == []
 
 
-def test_a_link_is_followed_to_its_file_and_stays_one(desk: Desk, tmp_path: Path) -> None:
-    path = settings(desk)
+def test_a_link_is_followed_to_its_file_and_stays_one(
+    clients: KnownClients, tmp_path: Path
+) -> None:
+    path = settings(clients)
     kept = tmp_path / "dotfiles.json"
     path.rename(kept)
     path.symlink_to(kept)
-    change = desk.install("claude-code")
+    change = clients.install("claude-code")
     assert change.path == kept.resolve()
     assert str(kept) in change.diff()
-    desk.carry_out(change)
+    clients.carry_out(change)
     assert path.is_symlink()
     assert "ANTHROPIC_BASE_URL" in kept.read_text()
-    uninstalls(desk)
+    uninstalls(clients)
     assert path.is_symlink()
     assert kept.read_text() == '{"a": 1}\n'
 
 
-def test_a_dangling_link_a_folder_a_second_name_and_read_only_are_refused(desk: Desk) -> None:
-    path = settings(desk)
+def test_a_dangling_link_a_folder_a_second_name_and_read_only_are_refused(
+    clients: KnownClients,
+) -> None:
+    path = settings(clients)
     path.chmod(0o444)
     with pytest.raises(PathRefused, match="read-only"):
-        desk.install("claude-code")
+        clients.install("claude-code")
     path.chmod(0o600)
     os.link(path, path.with_name("other"))
     with pytest.raises(PathRefused, match="second name"):
-        desk.install("claude-code")
+        clients.install("claude-code")
     path.unlink()
     path.symlink_to("nowhere")
     with pytest.raises(PathRefused, match="link to nothing"):
-        desk.install("claude-code")
+        clients.install("claude-code")
     path.unlink()
     path.mkdir()
     with pytest.raises(PathRefused, match="not a regular file"):
-        desk.install("claude-code")
+        clients.install("claude-code")
 
 
 @pytest.mark.parametrize("text", ['{"a": 1', "\x00", "[]"])
-def test_broken_settings_are_named_and_not_touched(desk: Desk, text: str) -> None:
-    path = settings(desk, text)
+def test_broken_settings_are_named_and_not_touched(clients: KnownClients, text: str) -> None:
+    path = settings(clients, text)
     with pytest.raises(InvalidInput) as caught:
-        desk.install("claude-code")
+        clients.install("claude-code")
     assert str(path) in str(caught.value)
     assert path.read_text() == text
-    assert list(desk.installed()) == []
+    assert list(clients.installed()) == []
 
 
-def test_bytes_that_are_no_text_are_refused(desk: Desk) -> None:
-    path = settings(desk)
+def test_bytes_that_are_no_text_are_refused(clients: KnownClients) -> None:
+    path = settings(clients)
     path.write_bytes(b'{"a": "\xff"}')
     with pytest.raises(PathRefused, match="UTF-8"):
-        desk.install("claude-code")
+        clients.install("claude-code")
 
 
-def test_a_file_that_changes_while_the_user_reads_is_not_overwritten(desk: Desk) -> None:
-    path = settings(desk)
-    change = desk.install("claude-code")
+def test_a_file_that_changes_while_the_user_reads_is_not_overwritten(clients: KnownClients) -> None:
+    path = settings(clients)
+    change = clients.install("claude-code")
     path.write_text('{"b": 2}')
     with pytest.raises(Changed):
-        desk.carry_out(change)
+        clients.carry_out(change)
     assert path.read_text() == '{"b": 2}'
-    uninstalls(desk)
+    uninstalls(clients)
     assert path.read_text() == '{"b": 2}'
 
 
-def test_settings_the_user_has_broken_since_are_named_and_kept(desk: Desk) -> None:
-    path = settings(desk)
-    installs(desk)
+def test_settings_the_user_has_broken_since_are_named_and_kept(clients: KnownClients) -> None:
+    path = settings(clients)
+    installs(clients)
     broken = path.read_text() + "}"
     path.write_text(broken)
     with pytest.raises(InvalidInput, match="cannot be changed"):
-        desk.uninstall("claude-code")
+        clients.uninstall("claude-code")
     assert path.read_text() == broken
-    assert list(desk.installed()) == ["claude-code"]
+    assert list(clients.installed()) == ["claude-code"]
 
 
-def test_settings_the_user_has_removed_since_are_no_hindrance(desk: Desk) -> None:
-    path = settings(desk)
-    installs(desk)
+def test_settings_the_user_has_removed_since_are_no_hindrance(clients: KnownClients) -> None:
+    path = settings(clients)
+    installs(clients)
     path.unlink()
-    uninstalls(desk)
+    uninstalls(clients)
     assert not path.exists()
-    assert list(desk.installed()) == []
+    assert list(clients.installed()) == []
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"client": 1}', '{"patches": 3}'])
-def test_a_damaged_note_says_what_to_do(desk: Desk, text: str) -> None:
-    settings(desk)
-    installs(desk)
-    (desk.home / "installed" / "claude-code.json").write_text(text)
+def test_a_damaged_note_says_what_to_do(clients: KnownClients, text: str) -> None:
+    settings(clients)
+    installs(clients)
+    (clients.home / "installed" / "claude-code.json").write_text(text)
     with pytest.raises(ReverieError, match="by hand"):
-        desk.uninstall("claude-code")
+        clients.uninstall("claude-code")
 
 
 def test_the_folder_that_clients_are_pointed_to_is_followed(tmp_path: Path) -> None:
@@ -365,10 +371,10 @@ def test_the_folder_that_clients_are_pointed_to_is_followed(tmp_path: Path) -> N
         "CODEX_HOME": str(tmp_path / "x"),
         "XDG_CONFIG_HOME": str(tmp_path / "o"),
     }
-    desk = Desk(environ, tmp_path / "home")
+    clients = KnownClients(environ, tmp_path / "home")
     (tmp_path / "o" / "opencode").mkdir(parents=True)
     (tmp_path / "o" / "opencode" / "opencode.jsonc").write_text("{ } // mine")
-    files = {name: str(desk.install(name).path.relative_to(tmp_path)) for name in CLIENTS}
+    files = {name: str(clients.install(name).path.relative_to(tmp_path)) for name in CLIENTS}
     assert files == {
         "claude-code": "c/settings.json",
         "codex": "x/config.toml",
@@ -376,7 +382,7 @@ def test_the_folder_that_clients_are_pointed_to_is_followed(tmp_path: Path) -> N
     }
 
 
-def test_what_was_kept_and_the_token_are_for_their_owner_alone(desk: Desk) -> None:
-    installs(desk)
-    for path in desk.home.rglob("*"):
+def test_what_was_kept_and_the_token_are_for_their_owner_alone(clients: KnownClients) -> None:
+    installs(clients)
+    for path in clients.home.rglob("*"):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -133,10 +134,13 @@ class InThisProcess(Commands):
     def __init__(self) -> None:
         super().__init__({})
         self.asked: list[Sequence[str]] = []
+        self._one = threading.Lock()  # the runner takes the process's own output
 
-    def started(self, line: Sequence[str]) -> str:
+    def started(self, line: Sequence[str], low: int = 0) -> str:
+        del low
         self.asked.append(line[3:])
-        return CliRunner().invoke(build(), list(line[3:])).stdout
+        with self._one:
+            return CliRunner().invoke(build(), list(line[3:])).stdout
 
 
 def reply(text: str, *calls: dict[str, Any], read: int = 0) -> dict[str, Any]:

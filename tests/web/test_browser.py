@@ -13,10 +13,13 @@ from typing import Any
 import anyio
 import pytest
 
+from reverie.fleet.ledger import FleetLedger
+from reverie.fleet.local import open_local
 from reverie.store.home import canonical_root
 from tests.cli.conftest import Run
 from tests.processes import running
 from tests.web.conftest import Page, talk
+from tests.web.nights import half_a_night
 
 pytestmark = [pytest.mark.doors, pytest.mark.needs("chromium"), pytest.mark.spec("18.web")]
 AXE = Path(__file__).parents[2] / ".venv/clients/node_modules/axe-core/axe.min.js"
@@ -87,35 +90,35 @@ def screens(page: Page) -> list[str]:
     hostile = next(key for key in keys if "hostile" in key)
     found = ["/sessions", f"/sessions/{file.id}", "/memories", f"/memories/{hostile}", "/review"]
     found += [f"/memories/{hostile}?view=source", "/memories/moving", "/health", "/health/mend"]
-    found += ["/savings", "/team"]
+    found += ["/savings", "/team", "/fleet"]
     return [*found, f"/memories/edit/{hostile}", "/recall?q=port+of+service", "/dream", "/nothing"]
 
 
 def test_every_screen_is_whole_and_within_reach_in_four_views(page: Page, browser: Browser) -> None:
     """No sideways scroll, no fault of the policy, nothing loaded from elsewhere, and no serious
     finding of axe, at both widths, light and dark."""
-    tab = browser.tab
     for path in screens(page):
-        browser.go(path)
-        for width, theme in VIEWS:
-            tab.set_viewport_size({"width": width, "height": 844})
-            tab.emulate_media(color_scheme=theme)
-            over = tab.evaluate("document.documentElement.scrollWidth - innerWidth")
-            assert over <= 0, (path, width)
-            tab.evaluate(
-                AXE.read_text()
-            )  # the tool speaks over the debugging line, past the policy
-            found = tab.evaluate("axe.run(document, {resultTypes: ['violations']})")
-            bad = [
-                (one["id"], [node["html"][:120] for node in one["nodes"][:2]])
-                for one in found["violations"]
-                if one["impact"] in ("serious", "critical")
-            ]
-            assert bad == [], (path, width, theme)
-        tab.set_viewport_size({"width": 320, "height": 700})
-        assert tab.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
+        whole_in_four_views(browser.go(path), path)
     assert browser.outside == []
     assert [one for one in browser.faults if "404" not in one] == []
+
+
+def whole_in_four_views(tab: Any, path: str) -> None:
+    for width, theme in VIEWS:
+        tab.set_viewport_size({"width": width, "height": 844})
+        tab.emulate_media(color_scheme=theme)
+        over = tab.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert over <= 0, (path, width)
+        tab.evaluate(AXE.read_text())  # the tool speaks over the debugging line, past the policy
+        found = tab.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        bad = [
+            (one["id"], [node["html"][:120] for node in one["nodes"][:2]])
+            for one in found["violations"]
+            if one["impact"] in ("serious", "critical")
+        ]
+        assert bad == [], (path, width, theme)
+    tab.set_viewport_size({"width": 320, "height": 700})
+    assert tab.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
 
 
 def test_row_68_hostile_text_does_nothing_in_a_browser(page: Page, browser: Browser) -> None:
@@ -243,6 +246,49 @@ async def _goes_on(project: Path, ident: str) -> None:
         await session.prepare()
         await session.observe(reply("Yes.", read=5_000))
         await session.end_turn()
+
+
+@pytest.fixture
+def night(home: Path) -> Iterator[FleetLedger]:
+    """A fleet of this host in the middle of a night."""
+    ledger = open_local(home)
+    try:
+        half_a_night(ledger, home)
+        yield ledger
+    finally:
+        ledger.close()
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_a_dead_job_is_retried_and_taken_back(
+    night: FleetLedger, browser: Browser, script: bool
+) -> None:
+    """Seen whole in four views, by keys alone with script, by clicks without."""
+    (dead,) = night.jobs(state="dead")
+    tab = browser.tab
+    tab.keyboard.press("g")
+    tab.keyboard.press("f")
+    tab.wait_for_url("**/fleet")
+    tab.get_by_role("heading", name="What is wrong").wait_for(timeout=30_000)
+    tab.locator("[aria-busy]").first.wait_for(state="detached", timeout=30_000)
+    if script:
+        whole_in_four_views(tab, "/fleet")
+    else:
+        tab = browser.plain()
+        tab.goto(f"{browser.base}/fleet")
+    tab.get_by_role("button", name="Retry: search, dream").first.press("Enter")
+    tab.locator(".banner").wait_for(timeout=30_000)
+    assert "It is queued again" in tab.locator(".banner").inner_text()
+    assert night.job("default", dead["key"])["state"] == "queued"
+    assert tab.locator(".tile", has_text="Dead").locator("dd").inner_text().strip() == "0"
+    if script:
+        tab.keyboard.press("u")
+    else:
+        tab.get_by_role("button", name="Cancel it").click()
+    tab.locator(".banner", has_text="Cancelled.").wait_for(timeout=30_000)
+    assert night.job("default", dead["key"])["state"] == "cancelled"
+    assert browser.outside == []
+    assert browser.faults == []
 
 
 def test_keys_move_and_can_be_switched_off(browser: Browser) -> None:

@@ -36,6 +36,7 @@ PLACES = (
     "/savings",
     "/savings?sort=-at",
     "/team",
+    "/fleet",
 )
 
 
@@ -214,6 +215,7 @@ def test_a_first_load_and_each_later_page_are_small(page: Page) -> None:
             "/health/mend",
             "/savings",
             "/team",
+            "/fleet",
         )
     }
     assert static + max(sizes.values()) <= FIRST

@@ -7,12 +7,12 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.apps.web.events import MAX_CLIENTS, MAX_QUEUED, RELOAD, Client, EventStream, Hub
+from reverie.apps.web.events import MAX_CLIENTS, MAX_QUEUED, RELOAD, EventStream, Hub, OpenPage
 
 pytestmark = pytest.mark.spec("18.web")
 
 
-def drained(client: Client) -> list[str]:
+def drained(client: OpenPage) -> list[str]:
     found: list[str] = []
     while client.waiting:
         found.append(client.take())
@@ -25,7 +25,7 @@ async def silent() -> dict[str, Any]:
 
 
 async def test_a_name_waits_once_and_too_many_are_one_reload() -> None:
-    client = Client()
+    client = OpenPage()
     for _ in range(1_000):
         client.put("sessions")
     client.put("memories")

@@ -204,9 +204,9 @@ def test_a_command_runs_behind_everything_else_and_ends_with_the_page() -> None:
     line = [sys.executable, "-c", "import signal; signal.pause()"]
     thread = threading.Thread(target=commands.started, args=(line,))
     thread.start()
-    while commands._running is None:
+    while not commands._running:
         thread.join(0.01)
-    while os.getpriority(os.PRIO_PROCESS, commands._running.pid) < 10:
+    while os.getpriority(os.PRIO_PROCESS, commands._running[0].pid) < 10:
         thread.join(0.01)
     commands.stop()
     thread.join(60)

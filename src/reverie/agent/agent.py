@@ -7,19 +7,26 @@ the agent ends its background commands and closes its session; nothing here prin
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from uuid import uuid4
 
 from reverie import layers
 from reverie.agent.leading import AgentNews, crew_of, lead_tools, types_here
 from reverie.agent.mcp import AgentServers, agent_servers
 from reverie.agent.memory import AgentMemory
+from reverie.agent.parts import (
+    agent_hooks,
+    guards_for,
+    memory_tools_for,
+    policy_for,
+    thinking_options,
+    tool_context,
+)
 from reverie.agent.path_rules import PathRules
 from reverie.agent.place import Place, head_context, open_memories, system_prompt
 from reverie.agent.recall_tools import recall_tools
@@ -28,15 +35,13 @@ from reverie.agent.subagents.crew import Crew
 from reverie.agent.subagents.roster import Member
 from reverie.agent.subagents.types import AgentTypes
 from reverie.clock import SystemClock
-from reverie.errors import NotAvailable, StoreError
+from reverie.errors import NotAvailable
 from reverie.session.attachments import Attachments
 from reverie.session.compaction.restoring import Restoring
 from reverie.session.compaction.summariser import looked_up
 from reverie.session.context import path_rules
 from reverie.session.conversation import Layers
-from reverie.session.extraction.log import LoggingFiles, log_tools
-from reverie.session.hooks import Hooks, hooks_for
-from reverie.session.library import Library
+from reverie.session.hooks import Hooks
 from reverie.session.loop import run_turn
 from reverie.session.opening import Head
 from reverie.session.recall.index import MemoryIndex
@@ -45,35 +50,13 @@ from reverie.session.rules import ProjectRules, TurnRules
 from reverie.session.session import Session
 from reverie.session.team import pull_at_start, shared_while_open
 from reverie.session.turn import Inbox, OnEvent, Spend, TurnLimits, TurnResult, ignore_event
-from reverie.settings import Flags, Settings, environment
-from reverie.settings.claude import claude_settings
-from reverie.store.home import tool_results_folder
+from reverie.settings import Settings, environment
 from reverie.store.memories import Memories
-from reverie.tools import (
-    Asker,
-    PermissionPolicy,
-    PermissionRoots,
-    PermissionRule,
-    Registry,
-    StoredResults,
-    Tool,
-    Toolbox,
-    ToolContext,
-    Verdict,
-    keep,
-    load_rules,
-    standard,
-)
+from reverie.tools import Asker, Registry, Toolbox, Verdict, standard
 from reverie.tools.background import BackgroundShells
-from reverie.tools.guard import Guards
-from reverie.tools.memory_tools import memory_tools
-from reverie.tools.sandbox import Sandbox
-from reverie.tools.sealed import SealedCalls
 from reverie.tools.snip_tool import snip_tool
 from reverie.wire.given import Addable
-from reverie.world import Capabilities, Clock, Model, Notice, Say, say_nothing
-
-LEAST_THINKING = 1_024  # tokens of the smallest budget, and what is left for the answer
+from reverie.world import Clock, Model, Say, say_nothing
 
 SYSTEM = """\
 You are Reverie, an agent that works in a person's project from their terminal.
@@ -234,7 +217,7 @@ async def open_agent(
     snip = snip_tool(lambda: own[0].session)
     leading = wanted.agents and place.settings.agent_depth > 0 and not place.settings.simple
     lead = lead_tools(lambda: _crew(own[0])) if leading else ()
-    for tool in (*_memory_tools(memories, place.flags), *found, snip, *lead):
+    for tool in (*memory_tools_for(memories, place.flags), *found, snip, *lead):
         if tools.get(tool.name) is None:
             tools.add(tool)
     await looked_up(model)
@@ -261,7 +244,7 @@ async def open_agent(
             say=say,
             new_id=new_id,
             tool_limits=tools.limits(),
-            guards=_guards(place, wanted, tools, lambda: own[0].toolbox.context),
+            guards=guards_for(place, wanted.private, tools, lambda: own[0].toolbox.context),
             around=Restoring(
                 lambda: own[0].hooks,
                 attachments,
@@ -279,14 +262,14 @@ async def open_agent(
         rules = (
             None if memories is None else ProjectRules(memories, place.root, place.cwd, place.user)
         )
-        policy = _policy(place, session, wanted.mode, asker, role.memory or memories, rules)
-        context = _context(place, session, memories, role.memory)
+        policy = policy_for(place, session, wanted.mode, asker, role.memory or memories, rules)
+        context = tool_context(place, session, memories, role.memory)
         types = types_here(place, tools, model.name, say) if leading else AgentTypes(())
         async with (
             _opened(Toolbox(tools, policy, context)) as box,
             _led(session, model, box, place, types, leading, rules) as crew,
         ):
-            hooks = _hooks(place, session)
+            hooks = agent_hooks(place, session)
             agent = Agent(session, model, box, hooks, attachments, wanted.limits, rules=rules)
             if crew is not None:
                 agent.crew, agent.inbox = crew, Inbox(crew.letters)
@@ -306,21 +289,6 @@ async def _opened(box: Toolbox) -> AsyncGenerator[Toolbox]:
             yield box
     except BaseExceptionGroup as many:  # background commands never raise
         raise many.exceptions[0] from None
-
-
-def _hooks(place: Place, session: Session) -> Hooks:
-    settings = session.world.settings
-    return hooks_for(
-        session.id,
-        str(place.cwd),
-        home=place.home,
-        root=place.root,
-        seconds=settings.hook_seconds,
-        simple=settings.simple,
-        say=session.world.say,
-        claude=claude_settings(place.home, place.top, place.environ),
-        transcript=str(session.library.path / f"{session.id}.jsonl"),
-    )
 
 
 @asynccontextmanager
@@ -396,92 +364,3 @@ def _index(session: Session) -> MemoryIndex:
     if found is None:
         raise NotAvailable("this session has no memory to search", where=session.id)
     return found
-
-
-def _policy(
-    place: Place,
-    session: Session,
-    mode: Verdict,
-    asker: Asker | None,
-    memories: Memories | AgentMemory | None,
-    held: ProjectRules | None,
-) -> PermissionPolicy:
-    rules, problems = load_rules(home=place.home, root=place.root)
-    rules = (*rules, *(PermissionRule(name) for name in ("Remember", "Forget", "Snip")))
-    for problem in problems:
-        session.world.say(Notice("permissions", problem, "warning"))
-    ground = PermissionRoots.of(place.top, Path(place.user), place.home)
-    stored = tool_results_folder(session.library.path, session.id)
-    root = memories.folder if isinstance(memories, AgentMemory) else memories and memories.root
-    own = () if root is None else (Path(os.path.realpath(root)),)
-    readable = (Path(os.path.realpath(stored)), *own)
-    ground = replace(ground, readable=readable, writable=own)
-
-    async def kept(rule: PermissionRule) -> None:
-        try:
-            await keep(place.home, place.root, rule)
-        except StoreError as error:  # the call was allowed all the same
-            session.world.say(Notice("permissions", str(error), "warning"))
-
-    concern = None if held is None else held.concern
-    return PermissionPolicy(ground, mode=mode, rules=rules, asker=asker, keep=kept, concern=concern)
-
-
-def _guards(
-    place: Place, wanted: AgentOptions, tools: Registry, context: Callable[[], ToolContext]
-) -> Guards:
-    """What background agents may do: read the project and its sessions, no more."""
-    library = Library.of(place.home, place.root, place.environ, claim=not wanted.private)
-    refused = (place.home, Path(place.user) / ".ssh")
-    return Guards(tools, context, (place.top, library.path), refused, Sandbox())
-
-
-def _memory_tools(memories: Memories | None, flags: Flags) -> tuple[Tool, ...]:
-    """Remember and Forget; where a daily log is kept, they add to it."""
-    if memories is None:
-        return ()
-    return log_tools(memories) if flags.on("daily_log") else memory_tools(memories)
-
-
-def thinking_options(settings: Settings, known: Capabilities) -> dict[str, Any]:
-    """Thinking and effort as the settings say and the model can."""
-    options: dict[str, Any] = {}
-    if settings.thinking != "off" and known.thinking:
-        way = settings.thinking if settings.thinking in known.thinking else known.thinking[0]
-        most = min(known.max_output or settings.max_output_tokens, settings.max_output_tokens)
-        budget = max(LEAST_THINKING, min(settings.thinking_tokens, most - LEAST_THINKING))
-        enabled = {"type": "enabled", "budget_tokens": budget}
-        options["thinking"] = {"type": "adaptive"} if way == "adaptive" else enabled
-    if settings.effort != "default" and known.efforts:
-        options["output_config"] = {"effort": settings.effort}
-    return options
-
-
-def _context(
-    place: Place, session: Session, memories: Memories | None, role: AgentMemory | None = None
-) -> ToolContext:
-    stored: StoredResults | None = None
-    sources: tuple[SealedCalls, ...] = ()
-    if session.budget is not None:  # nothing is stored, nor a folder opened, where it is private
-        folder = session.library.folder
-        stored = StoredResults(folder, session.id, lambda: session.view)
-        sources = (SealedCalls(lambda: session.view, folder, session.id),)
-    return ToolContext(
-        place.top,
-        place.cwd,
-        role.files(place.cwd, place.user, session.id)
-        if role is not None
-        else LoggingFiles(
-            place.cwd,
-            place.user,
-            memories=memories,
-            session=session.id,
-            daily=lambda: place.flags.on("daily_log"),
-        ),
-        session.world.clock,
-        settings=session.world.settings,
-        say=session.world.say,
-        environ=place.environ,
-        stored=stored,
-        sources=sources,
-    )

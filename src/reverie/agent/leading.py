@@ -16,7 +16,7 @@ from reverie.agent.mail.abroad import Abroad, Bridge
 from reverie.agent.mail.letters import LEAD, Letter
 from reverie.agent.place import Place
 from reverie.agent.subagents.crew import Crew
-from reverie.agent.subagents.hiring import LEADS_OWN, Ground
+from reverie.agent.subagents.hiring import LEADS_OWN, CrewGround
 from reverie.agent.subagents.tools import agent_tool, crew_send_tool, send_tool
 from reverie.agent.subagents.types import AgentType, AgentTypes, find_types
 from reverie.errors import NotAvailable
@@ -77,7 +77,7 @@ async def crew_of(
     """The crew of a session; leaving ends every agent in it."""
     world = session.world
     policy = box.policy
-    ground = Ground(
+    ground = CrewGround(
         session.id,
         place,
         None if session.budget is None else session.library,

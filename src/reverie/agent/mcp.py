@@ -26,7 +26,7 @@ from reverie.transcript.view import View
 from reverie.world import Notice, Say
 
 if TYPE_CHECKING:
-    from reverie.tools.mcp.client import Connection
+    from reverie.tools.mcp.client import ServerConnection
 
 KIND = "mcp"
 
@@ -34,7 +34,7 @@ KIND = "mcp"
 class AgentServers:
     """The servers that came up, as a source of attachments."""
 
-    def __init__(self, connections: Sequence[Connection] = ()) -> None:
+    def __init__(self, connections: Sequence[ServerConnection] = ()) -> None:
         self.connections = tuple(connections)
         self.changed = False
 
@@ -108,14 +108,14 @@ async def agent_servers(place: Place, say: Say) -> AsyncGenerator[AgentServers]:
         raise many.exceptions[0] from None
 
 
-def _connections(found: McpServers, place: Place, say: Say) -> list[Connection]:
+def _connections(found: McpServers, place: Place, say: Say) -> list[ServerConnection]:
     if not found.servers:
         return []
     names = ", ".join(one.name for one in found.servers)
     try:
         with extra("mcp", f"MCP servers are not used ({names})"):
-            from reverie.tools.mcp.client import Connection
+            from reverie.tools.mcp.client import ServerConnection
     except NotAvailable as error:
         say(Notice(KIND, str(error), "warning"))
         return []
-    return [Connection(one, place.cwd, place.environ, say) for one in found.servers]
+    return [ServerConnection(one, place.cwd, place.environ, say) for one in found.servers]

@@ -48,7 +48,7 @@ def recall_tools(
             lambda: index.search(query, now, k=_count(value)),
             abandon_on_cancel=True,
         )
-        times = FileTimes(memories.folder, now, memories.history)
+        times = FileTimes(memories.folder, now, memories.history, index.alone)
         rows = await to_thread.run_sync(
             lambda: [_memory(index, hit, saved(times.at(hit.file), now)) for hit in hits]
         )

@@ -14,6 +14,7 @@ from typing import Any, Generic, SupportsIndex, TypeVar, cast
 from reverie.api.toolset import Toolset
 from reverie.errors import InvalidMessage
 from reverie.layers import collapse, tool_results
+from reverie.text.counts import plural
 from reverie.transcript.blocks import Block, dump, text_of
 from reverie.transcript.names import reference
 from reverie.transcript.records import Replaced, ResultDecided
@@ -61,7 +62,7 @@ class Fitted(list[T], Generic[T]):
         return list, (list(self),)
 
     def __repr__(self) -> str:
-        return f"Fitted({len(self)} messages, {self.tokens:,} of {self.before:,} tokens)"
+        return f"Fitted({plural(len(self), 'message')}, {self.tokens:,} of {self.before:,} tokens)"
 
 
 def checked(messages: object) -> Sequence[Any]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from reverie.agent.place import Place
 from reverie.api.clients import RulesModel
 from reverie.api.memory import Memory, grounds_of
-from reverie.middleware.engine import Engine, Outgoing, Rules
+from reverie.middleware.engine import Engine, EngineRules, Outgoing
 from reverie.middleware.shadow import ShadowRules
 from reverie.session.context import work_root
 from reverie.world import Reply, Say
@@ -68,7 +68,16 @@ def _before_the_end(work: Callable[[], None]) -> None:
 
 _beginning = threading.Lock()
 _beside: list[Beside] = []
-os.register_at_fork(after_in_child=_beside.clear)
+
+
+def _begin_anew() -> None:
+    """A child that was forked has neither the thread, nor anybody who would give back the lock."""
+    global _beginning  # noqa: PLW0603 - a fork has its own
+    _beginning = threading.Lock()
+    _beside.clear()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 def beside() -> Beside:
@@ -142,4 +151,4 @@ async def _engine(memory: Memory, say: Say, *, learns: bool) -> Engine:
         memories=lambda _: ground.open(say),
     )
     ground.claim()
-    return Engine(Rules(shadows, characters=ALWAYS, scope=f"{folder}\0", folder=folder))
+    return Engine(EngineRules(shadows, characters=ALWAYS, scope=f"{folder}\0", folder=folder))

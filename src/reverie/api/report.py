@@ -52,9 +52,11 @@ class Report:
     events: tuple[ReportEvent, ...] = ()
 
     def __str__(self) -> str:
+        from reverie.text.counts import plural
+
         rate = "" if self.hit_rate is None else f", {self.hit_rate:.0%} from the cache"
         spent = f"cost {self.cost:,.0f}, in the background {self.background_cost:,.0f}"
-        head = f"{self.requests:,} requests, {self.tokens:,} tokens{rate}; {spent}"
+        head = f"{plural(self.requests, 'request')}, {self.tokens:,} tokens{rate}; {spent}"
         return "\n".join((head, *map(str, self.events)))
 
 

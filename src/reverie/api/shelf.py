@@ -31,7 +31,7 @@ NEWEST = 200
 
 
 @dataclass(slots=True)
-class Kept:
+class KeptConversation:
     """One conversation as a journal tells it."""
 
     name: str
@@ -65,7 +65,7 @@ class Shelf:
 
     # What comes back
 
-    def known(self, messages: Sequence[Any]) -> tuple[Kept, int] | None:
+    def known(self, messages: Sequence[Any]) -> tuple[KeptConversation, int] | None:
         """The conversation whose last list these messages begin with, and how many of them
         that list had."""
         places = {chain: n + 1 for n, chain in enumerate(chains(messages))}
@@ -84,7 +84,7 @@ class Shelf:
         self._written = 0
         self._name = os.urandom(8).hex()
 
-    def _conversations(self) -> Iterator[Kept]:
+    def _conversations(self) -> Iterator[KeptConversation]:
         folder = self.root / LISTS
         with suppress(OSError):
             paths = sorted(folder.glob("*.jsonl"), key=lambda one: -one.stat().st_mtime)
@@ -92,8 +92,8 @@ class Shelf:
                 with suppress(ReverieError):
                     yield self._read(path.stem)
 
-    def _read(self, name: str) -> Kept:
-        kept = Kept(name)
+    def _read(self, name: str) -> KeptConversation:
+        kept = KeptConversation(name)
         with Folder(self.root / LISTS, create=False) as files:
             for line in Journal.open(files, f"{name}.jsonl", write=False).read():
                 if not isinstance(line, BadLine):

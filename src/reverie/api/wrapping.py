@@ -6,10 +6,12 @@ fails here is said, and the caller's own request goes out.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakSet
 
 from reverie.alone import tried
 from reverie.api.fitting import Fitted, Policy, fit
@@ -17,7 +19,7 @@ from reverie.api.toolset import READ_BACK, reading_back
 from reverie.light import dataclass
 from reverie.middleware import chain
 from reverie.middleware.callers import SWITCH, caller_of
-from reverie.middleware.hidden import HiddenRounds, Round, results_of, seen_of, whole
+from reverie.middleware.hidden import HiddenRound, HiddenRounds, results_of, seen_of, whole
 from reverie.middleware.scanning import LIST, Body, Known, scan
 from reverie.transcript.blocks import dump, parse
 from reverie.wire.forms import definition, tool_name
@@ -70,6 +72,12 @@ class Wrapping:
         self._turn = threading.Lock()
         self._learning: Learning | None = None
         self.requests = self.tokens = self.saved = 0
+        _wrapped.add(self)
+
+    def begin_anew(self) -> None:
+        """In a child that was forked: the loop behind the memory is its parent's."""
+        self._turn = threading.Lock()
+        self._learning = None
 
     def begin(self, form: Format, headers: Mapping[str, str], data: bytes) -> Exchange | None:
         """What goes out in place of a request; None: the request as it is."""
@@ -157,6 +165,17 @@ class Wrapping:
         return replace(of_memory(reader, since), saved=self.saved)
 
 
+_wrapped: WeakSet[Wrapping] = WeakSet()
+
+
+def _begin_anew() -> None:
+    for one in list(_wrapped):
+        one.begin_anew()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
+
+
 def _list(found: object) -> list[Any]:
     if isinstance(found, str):
         return [{"role": "user", "content": found}]
@@ -191,14 +210,14 @@ class Exchange:
         self._results: Sequence[Any] = ()
         self.names = names
         self.form: Format = body.form
-        self.rounds: list[Round] = []
+        self.rounds: list[HiddenRound] = []
 
     @property
     def data(self) -> bytes:
         """The body to send now."""
         return dump(self._going).encode()
 
-    def took(self, one: Round) -> bool:
+    def took(self, one: HiddenRound) -> bool:
         """An answer came. True: it only reads back, and `data` is to be sent next."""
         self.rounds.append(one)
         handled = [self._fitted.handle(call) for call in one.own] if self._fitted else []

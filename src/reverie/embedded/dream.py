@@ -31,6 +31,7 @@ from reverie.memory.hygiene.reading import logs
 from reverie.memory.ranking import IndexLimits
 from reverie.memory.repair.edits import Repaired
 from reverie.memory.repair.repair import kept, repaired
+from reverie.text.counts import plural
 from reverie.transcript.blocks import Block, Json, text_block
 from reverie.transcript.request import Request
 from reverie.transcript.tasks import DreamTask
@@ -269,7 +270,7 @@ class _Dream:
     def blind(self) -> str:
         """Why nothing may be concluded: a part of the folder was not seen."""
         if self.unseen:
-            return f"{self.unseen:,} files were not listed"
+            return f"{plural(self.unseen, 'file')} could not be listed"
         unread = [key for key, seen in self.files.items() if seen.text() is None]
         if any(map(is_index, unread)):
             return "the index could not be read whole"
@@ -291,12 +292,12 @@ class _Dream:
         for one in done.edits:
             counts[one.why] = counts.get(one.why, 0) + 1
         told = ", ".join(f"{why.replace('_', ' ')} {n:,}" for why, n in sorted(counts.items()))
-        topics = sum(map(is_topic, given.files))
+        topics, daily = sum(map(is_topic, given.files)), plural(len(logs(given.files)), "daily log")
         rows = [
-            f"orient: {topics:,} memories and {len(logs(given.files)):,} daily logs read",
+            f"orient: {plural(topics, 'memory', 'memories')} and {daily} read",
             f"gather: {sum(self.gone.values()):,} of {len(self.gone):,} paths they name are gone",
             f"consolidate: {told or 'nothing to mend'}",
-            f"prune and index: {len(done.files):,} files changed",
+            f"prune and index: {plural(len(done.files), 'file')} changed",
             *self._left(report),
             *(f"not done: {key}: {' '.join(why.split())[:200]}" for key, why in self._not_done()),
         ]

@@ -1,16 +1,24 @@
 """The fleet's engine: procrastinate on PostgreSQL.
 
-The engine hands jobs to workers, one memory at a time, notices workers that are gone and tries
-again. It is asked for four things beyond its defaults, each for a reason that a test shows:
+The engine hands jobs to workers, one memory at a time, and notices workers that are gone. It has
+the jobs that may begin now and no others: what waits for a later time waits in the ledger, where it
+is in no other job's way, and whoever watches hands it over when its time has come. The same way
+comes back what is over for the engine and open in the ledger, for instance after a crash between
+two statements. So a job that is open is either the engine's, or handed to it before long.
+
+The engine is asked for more than its defaults, each time for a reason that a test shows:
 
 - Its words for "finished" and "again" do not ask who says them: a worker that slept past its lease
-  would end a job that another one has. `OwnedJobs` says them only for a job that is still the
-  worker's own.
+  would end a job that another one has, or that it has itself by now. `OwnedJobs` says them only for
+  the very try that has the job.
+- A word that the database did not take is said again: a job would stay with a worker that is done
+  with it, for as long as that worker lives.
+- A worker that slept is struck off, and would get no job again. Here its next sign of life enters
+  it anew.
+- A worker that is told to stop gives no sign of life while its last jobs run. Here it does.
 - It opens a transaction for every statement: a worker stopped within one would hold others up.
   Here each statement commits by itself.
 - A worker stops for good when the database goes away; here it begins again.
-- A job could be over for the engine and open in the ledger, for instance after a crash between two
-  statements. Whoever watches puts such jobs back.
 
 A job of the engine carries a tenant and a key, and nothing else.
 """
@@ -20,7 +28,7 @@ from __future__ import annotations
 import datetime
 import logging
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -31,7 +39,6 @@ from procrastinate import exceptions, jobs, manager
 from procrastinate.worker import Worker
 
 from reverie.errors import InvalidInput
-from reverie.fleet.jobs import TakenJob
 from reverie.fleet.ledger import FleetLedger
 from reverie.fleet.local import worker_name
 from reverie.fleet.tables import guard_tables, make_login, seeing
@@ -42,8 +49,8 @@ from reverie.team.database import EXCLUSIVE, Database, DatabaseAway, Transaction
 TASK = "reverie"
 LEASE = 60.0
 """Seconds without a sign of life after which a worker's jobs go to others."""
-AT_ONCE = datetime.datetime.fromtimestamp(0, datetime.UTC)
-"""A time that is past for every host, however its clock goes."""
+PATIENCE = 90.0
+"""Seconds for which a database that does not answer is told how a job ended."""
 _AWAY = (exceptions.ConnectorException, exceptions.AppNotOpen, DatabaseAway, OSError)
 
 _logger = logging.getLogger("reverie.fleet")
@@ -88,15 +95,14 @@ def _make_engine(database: Database, url: str) -> None:
 # Jobs of the ledger become jobs of the engine
 
 _MISSING = (
-    "FROM fleet_jobs j WHERE j.state IN ('queued', 'running') AND NOT EXISTS (SELECT 1 FROM"
-    " procrastinate_jobs p WHERE p.id = j.engine AND p.status IN ('todo', 'doing'))"
+    "FROM fleet_jobs j WHERE j.state IN ('queued', 'running') AND j.after <= {now} AND NOT EXISTS"
+    " (SELECT 1 FROM procrastinate_jobs p WHERE p.id = j.engine AND p.status IN ('todo', 'doing'))"
 )
 _ENQUEUE = (
     "SELECT cardinality(procrastinate_defer_jobs_v1(ARRAY(SELECT ROW("
     "CASE WHEN j.host = '' THEN j.tenant ELSE j.tenant || '@' || j.host END,"
     f" '{TASK}', -j.rank, j.memory, j.tenant || '/' || j.key,"
-    " jsonb_build_object('tenant', j.tenant, 'key', j.key),"
-    " CASE WHEN j.after > 0 THEN to_timestamp(j.after) END)::procrastinate_job_to_defer_v1"
+    " jsonb_build_object('tenant', j.tenant, 'key', j.key), NULL)::procrastinate_job_to_defer_v1"
     f" {_MISSING} AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs q WHERE q.status = 'todo' AND"
     " q.queueing_lock = j.tenant || '/' || j.key) ORDER BY j.rank)))"
 )
@@ -106,22 +112,15 @@ _LINK = (
     " AND fleet_jobs.state IN ('queued', 'running') AND fleet_jobs.engine IS DISTINCT FROM q.id"
 )
 
-_HURRY = (
-    "UPDATE procrastinate_jobs SET scheduled_at = NULL FROM fleet_jobs j"
-    " WHERE procrastinate_jobs.id = j.engine AND procrastinate_jobs.status = 'todo'"
-    " AND procrastinate_jobs.scheduled_at IS NOT NULL AND j.state = 'queued' AND j.after = 0"
-)
-
 
 def enqueue(ledger: FleetLedger, *, wait: bool = True) -> int:
-    """Hand to the engine every open job that it does not have, and let those begin that it holds
-    back and that somebody asked for again; how many were handed over. Without `wait` it is left to
-    whoever does it just now: that may be a process that was stopped."""
+    """Hand to the engine every open job that may begin and that it does not have; how many those
+    were. Without `wait` it is left to whoever does it just now: that may be a process that was
+    stopped."""
 
     def work(within: Transaction) -> int:
-        made = within.rows(_ENQUEUE)[0][0]
+        made = within.rows(_ENQUEUE.format(now=ledger.now_sql))[0][0]
         within.rows(_LINK)
-        within.rows(_HURRY)
         return int(made or 0)
 
     def alone(within: Transaction) -> int:
@@ -137,35 +136,37 @@ def enqueue(ledger: FleetLedger, *, wait: bool = True) -> int:
 # The worker
 
 
-class TryLater(Exception):
-    """The job is to begin again at this time."""
-
-    def __init__(self, at: float) -> None:
-        super().__init__("the job begins again later")
-        self.at = at
-
-
-class LaterStrategy(procrastinate.BaseRetryStrategy):
-    """Again when the job's own words say so, and at once after a worker was stopped."""
-
-    def get_retry_decision(
-        self, *, exception: BaseException, job: jobs.Job
-    ) -> procrastinate.RetryDecision | None:
-        del job
-        if not isinstance(exception, TryLater):
-            return procrastinate.RetryDecision(retry_at=AT_ONCE)
-        when = datetime.datetime.fromtimestamp(exception.at, datetime.UTC)
-        return procrastinate.RetryDecision(retry_at=when)
-
-
 _OWN = (
     "SELECT id FROM procrastinate_jobs WHERE id = %(job_id)s AND status = 'doing'"
-    " AND worker_id IS NOT DISTINCT FROM %(worker)s FOR UPDATE"
+    " AND worker_id IS NOT DISTINCT FROM %(worker)s AND attempts = %(attempts)s FOR UPDATE"
+)
+_ALIVE = (
+    "INSERT INTO procrastinate_workers (id) OVERRIDING SYSTEM VALUE VALUES (%(worker)s)"
+    " ON CONFLICT (id) DO UPDATE SET last_heartbeat = now()"
 )
 
 
 class OwnedJobs(manager.JobManager):
-    """The engine's statements about a job, for whoever still has it."""
+    """The engine's statements about a job, for the try that still has it. `unheard` is called
+    where the database would not hear how a job ended."""
+
+    def __init__(
+        self, connector: procrastinate.BaseConnector, unheard: Callable[[], None] = lambda: None
+    ) -> None:
+        super().__init__(connector)
+        self._unheard = unheard
+
+    async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> jobs.Job | None:
+        """The next job. Whoever slept says first that it lives: the job would be taken from it."""
+        await self.update_heartbeat(worker_id)
+        try:
+            return await super().fetch_job(queues, worker_id)
+        except exceptions.UniqueViolation:  # a job of the same memory was taken in this moment
+            return None
+
+    async def update_heartbeat(self, worker_id: int) -> None:
+        alive: Any = _ALIVE
+        await self.connector.execute_query_async(query=alive, worker=worker_id)
 
     async def finish_job(self, job: jobs.Job, status: jobs.Status, delete_job: bool) -> None:
         done = "SELECT procrastinate_finish_job_v1(id, %(status)s, %(delete)s) FROM own"
@@ -179,15 +180,27 @@ class OwnedJobs(manager.JobManager):
         queue: str | None = None,
         lock: str | None = None,
     ) -> None:
-        del priority, queue, lock
-        again = "SELECT procrastinate_retry_job_v2(id, %(at)s, NULL, NULL, NULL) FROM own"
-        await self._own(job, again, at=retry_at)
+        del retry_at, priority, queue, lock  # at once: what waits is not the engine's
+        again = "SELECT procrastinate_retry_job_v2(id, NULL, NULL, NULL, NULL) FROM own"
+        await self._own(job, again)
 
     async def _own(self, job: jobs.Job, then: str, **values: Any) -> None:
+        """Say it until it was heard; heard twice it does nothing."""
         query: Any = f"WITH own AS ({_OWN}) {then}"
-        given = {"job_id": job.id, "worker": job.worker_id, **values}
-        if not await self.connector.execute_query_all_async(query=query, **given):
-            _logger.warning("job %s is another worker's by now", job.id)
+        given = {"job_id": job.id, "worker": job.worker_id, "attempts": job.attempts, **values}
+        waited, pause = 0.0, 0.1
+        while True:
+            try:
+                if not await self.connector.execute_query_all_async(query=query, **given):
+                    _logger.warning("job %s is another worker's by now", job.id)
+                return
+            except exceptions.ConnectorException as error:
+                if waited >= PATIENCE:
+                    _warn(error)
+                    self._unheard()
+                    return
+            await anyio.sleep(pause)
+            waited, pause = waited + pause, min(2.0, pause * 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +214,7 @@ class WorkerOptions:
     poll: float = 5.0
 
 
-async def _commit_at_once(connection: Any) -> None:
+async def commit_at_once(connection: Any) -> None:
     await connection.set_autocommit(True)
 
 
@@ -220,16 +233,16 @@ class FleetWorker:
     def _made(self) -> procrastinate.App:
         connector = procrastinate.PsycopgConnector(
             conninfo=self._url,
-            configure=_commit_at_once,
+            configure=commit_at_once,
             min_size=1,
             max_size=4,
             timeout=10,
             reconnect_timeout=5,
         )
         app = procrastinate.App(connector=connector)
-        app.job_manager = OwnedJobs(connector)
+        app.job_manager = OwnedJobs(connector, self._begin_anew)
 
-        @app.task(name=TASK, retry=LaterStrategy())
+        @app.task(name=TASK)
         async def reverie(tenant: str, key: str) -> None:  # pyright: ignore[reportUnusedFunction]
             await self._job(tenant, key)
 
@@ -248,6 +261,10 @@ class FleetWorker:
     def stop(self) -> None:
         """End when the jobs under way have ended."""
         self._done = True
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Stop and be entered anew: jobs that the engine thinks this worker has go to others."""
         if self._worker is not None:
             self._worker.stop()
 
@@ -264,9 +281,10 @@ class FleetWorker:
                 update_heartbeat_interval=lease / 4,
                 stalled_worker_timeout=lease,
                 install_signal_handlers=False,
-                delete_jobs="successful",  # the ledger keeps what is known of a job
+                delete_jobs="always",  # the ledger keeps what is known of a job
             )
-            await self._worker.run()
+            if not self._done:  # told to stop before there was anybody to tell
+                await self._worker.run()
 
     def _queues(self) -> list[str]:
         """The queues of the tenants served here that are not paused."""
@@ -277,42 +295,49 @@ class FleetWorker:
 
     async def _job(self, tenant: str, key: str) -> None:
         begin = self._ledger.begin
-        taken: TakenJob | None = await to_thread.run_sync(begin, tenant, key, worker_name())
-        if taken is None:
-            return  # over, or cancelled, since it was queued
-        end = await self._shop.work(taken)
-        if end is not None and end.state == "queued":
-            raise TryLater(await to_thread.run_sync(self._ledger.now) + end.wait)
+        taken = await to_thread.run_sync(begin, tenant, key, worker_name())
+        if taken is not None:  # else it is over or cancelled since it was queued, or waits
+            await self._shop.work(taken)
 
     # Beside the jobs
 
     async def _watch(self) -> None:
-        """Look after queues, jobs of workers that are gone, and the end."""
-        while not self._done:
+        """Look after queues, jobs of workers that are gone, and the end; also while the last jobs
+        of a worker run that was told to stop."""
+        while True:
             await self._survived(self._look)
             await anyio.sleep(min(self._options.poll, self._options.lease / 4))
 
     async def _look(self) -> None:
         if self._worker is not None:
             self._worker.queues = await to_thread.run_sync(self._queues)
+            await self._show_life(self._worker.worker_id)
         await self._reap()
         if self._options.until_done:
             left = await to_thread.run_sync(self._ledger.open_jobs)
             if not left:
                 self.stop()
 
+    async def _show_life(self, worker_id: int | None) -> None:
+        if worker_id is not None and self._is_open():
+            await self._app.job_manager.update_heartbeat(worker_id)
+
     async def _reap(self) -> None:
-        """Give jobs of workers that are gone to others, now and then; who asks first does. No lock
+        """Give jobs of workers that are gone to others, and hand over what may begin by now. Who
+        asks first does, for everybody; who sees some tenants alone does it for those. No lock
         is held or waited for meanwhile: whoever is stopped with one would hold up everybody."""
-        every = self._options.lease / 2
-        if not self._is_open() or not await to_thread.run_sync(self._ledger.watch_is_due, every):
+        if not self._is_open() or not await to_thread.run_sync(self._is_due):
             return
         found = await self._app.job_manager.get_stalled_jobs(
             seconds_since_heartbeat=self._options.lease
         )
         for job in found:
-            await self._app.job_manager.retry_job(job, AT_ONCE)
+            await self._app.job_manager.retry_job(job)
         await to_thread.run_sync(partial(enqueue, self._ledger, wait=False))
+
+    def _is_due(self) -> bool:
+        every = self._options.lease / 2
+        return bool(self._options.tenants) or self._ledger.watch_is_due(every)
 
     def _is_open(self) -> bool:
         connector: Any = self._app.connector

@@ -25,6 +25,9 @@ from reverie.team.database import Database, DatabaseAway, Row, SqlValue, Transac
 T = TypeVar("T")
 RunSql: TypeAlias = Callable[[str, Sequence[SqlValue]], list[Row]]
 TRIES = 5
+BEGUN = 20
+"""Tries in all, with those whose worker was gone before they ended: a job may be what ends it."""
+GONE = "worker-gone"
 _PATIENCE = 90.0
 _CHUNK = 500
 _COLUMNS = "tenant, key, kind, root, night, about, size, host, due"
@@ -157,8 +160,8 @@ class FleetLedger:
         return self.database.run(work, writes=True)
 
     def begin(self, tenant: str, key: str, worker: str) -> TakenJob | None:
-        """Take up a job that the engine hands out; None where it is no longer open, or where
-        somebody has a higher fence by now."""
+        """Take up a job that the engine hands out; None where it is no longer open, waits for a
+        later time, or where somebody has a higher fence by now."""
         return self.patient(lambda: self._begun(self._write, tenant, key, worker))
 
     def _begun(self, run: RunSql, tenant: str, key: str, worker: str) -> TakenJob | None:
@@ -168,13 +171,17 @@ class FleetLedger:
             "UPDATE fleet_jobs SET state = 'running', fence = ?, worker = ?, tries = tries + 1,"
             f" started = {self.now_sql}, phase = '', code = ''"
             " WHERE tenant = ? AND key = ? AND state IN ('queued', 'running') AND cancel = 0"
-            f" AND fence < ? RETURNING {_COLUMNS}, tries, requests, cost",
+            f" AND tries < {BEGUN} AND after <= {self.now_sql} AND fence < ?"
+            f" RETURNING {_COLUMNS}, tries, requests, cost",
             (fence, worker, tenant, key, fence),
         )
         if not rows:
             run(
-                f"UPDATE fleet_jobs SET state = 'cancelled', ended = {self.now_sql}"
-                " WHERE tenant = ? AND key = ? AND state IN ('queued', 'running') AND cancel = 1",
+                f"UPDATE fleet_jobs SET ended = {self.now_sql}, state = CASE WHEN cancel = 1"
+                f" THEN 'cancelled' ELSE 'dead' END, code = CASE WHEN cancel = 1"
+                f" THEN code ELSE '{GONE}' END"
+                " WHERE tenant = ? AND key = ? AND state IN ('queued', 'running')"
+                f" AND (cancel = 1 OR tries >= {BEGUN})",
                 (tenant, key),
             )
             return None
@@ -231,11 +238,12 @@ class FleetLedger:
         return bool(rows)
 
     def give_back(self, workers: Iterable[str]) -> int:
-        """Jobs of workers that are gone wait again."""
+        """Jobs of workers that are gone wait again, or are dead where that happened too often."""
         count = 0
         for worker in workers:
             rows = self._write(
-                "UPDATE fleet_jobs SET state = 'queued', code = 'worker-gone'"
+                f"UPDATE fleet_jobs SET code = '{GONE}', ended = {self.now_sql},"
+                f" state = CASE WHEN tries >= {BEGUN} THEN 'dead' ELSE 'queued' END"
                 " WHERE worker = ? AND state = 'running' RETURNING 1",
                 (worker,),
             )

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 POLL = 2.0
 """Seconds between two looks at whether a job that runs should go on."""
-HELD_WAIT = 60.0
+HELD_WAIT = 30.0
 UNKNOWN_WAIT = 600.0
 BACKOFF = 30.0
 LOG = "fleet/log.jsonl"

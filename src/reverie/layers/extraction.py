@@ -18,14 +18,20 @@ from reverie.light import dataclass
 from reverie.text.untrusted import defused
 from reverie.transcript.blocks import elements
 from reverie.transcript.messages import Item, Piece
-from reverie.transcript.records import AssistantMessage, Entry, Extracted, TurnEnded, UserMessage
+from reverie.transcript.records import (
+    AssistantMessage,
+    Entry,
+    Extracted,
+    TurnEnded,
+    UserMessage,
+    is_typed,
+)
 from reverie.transcript.view import View, head_blocks
 from reverie.world import World
 
 NAME = "extract_memories"
 WRITERS = ("Edit", "Write", "MultiEdit")
 REMEMBERING = ("Remember", "Forget")
-FRAMED = ("<system-reminder", "<command-", "<local-command-", "<bash-", "<task-notification")
 """How text begins that a client or a layer put into a user's message."""
 PASTED = "paste"
 """Why a message stands for itself with its two ends alone."""
@@ -135,7 +141,7 @@ class Fresh:
 
 def _is_said(piece: Piece) -> bool:
     text = piece.block.get("text") if piece.block.type == "text" else ""
-    return bool(text.strip()) and not text.lstrip().startswith(FRAMED)
+    return bool(text.strip()) and is_typed(text)
 
 
 def fresh(view: View, cursor: str = "") -> Fresh:

@@ -10,6 +10,7 @@ read back by their reference. Nothing is summarised and no model is called.
 from __future__ import annotations
 
 from reverie.errors import InvalidInput, NotFound
+from reverie.text.counts import plural
 from reverie.transcript.blocks import text_block
 from reverie.transcript.messages import Item
 from reverie.transcript.moves import widened
@@ -46,7 +47,7 @@ def snip(view: View, first: str, last: str, world: World) -> Replaced:
         SNIPPED,
         seals=False,
         strips=world.unbound(view.items.since(end + 1)),
-        why=f"{len(gone)} messages, as asked",
+        why=f"{plural(len(gone), 'message')}, as asked",
     )
 
 

@@ -116,7 +116,7 @@ One Markdown file a memory, named by its topic, with a head:
 ```markdown
 ---
 name: Minimal diffs
-description: How much of a file an edit may touch, and why formatting changes stay out
+description: Edits touch only the lines that the task needs; formatting stays as it is
 type: feedback
 ---
 

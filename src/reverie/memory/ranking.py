@@ -23,6 +23,7 @@ from reverie.memory.format.entry import shown, stem, type_of
 from reverie.memory.format.frontmatter import BOM
 from reverie.memory.format.index import WIDTH, Index, parse, shorten
 from reverie.settings import DEFAULTS, Settings
+from reverie.text.counts import plural
 from reverie.text.untrusted import strip
 
 _DAY = 86_400
@@ -167,7 +168,7 @@ def _note(hidden: int, total: int, others: int) -> str:
     if hidden:
         said.append(f"{hidden:,} of {total:,} entries not shown")
     if others:
-        said.append(f"{others:,} lines that are no pointers not shown")
+        said.append(f"{plural(others, 'line')} without a pointer not shown")
     return f"- ({'; '.join(said)}: search the files of this folder for the rest)"
 
 

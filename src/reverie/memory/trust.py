@@ -5,7 +5,8 @@ teammate is untrusted; where such a text also reads like an instruction, it goes
 for review and not into the index.
 
 `reads_like_instruction` names rule, line and words, in English and Chinese, and looks through
-hidden characters, look-alike letters and letters set apart. It is there for review, not a proof
+hidden characters, look-alike letters, letters set apart, a terminal's escape sequences and letters
+that are written as their numbers. It is there for review, not a proof
 of harmlessness: a text filter alone stops no determined writer, so the level counts everywhere
 and the filter only decides who looks first. Nothing is dropped or changed here.
 """
@@ -18,6 +19,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from reverie.light import dataclass, pattern
+from reverie.text.terminal import SEQUENCE
 from reverie.text.untrusted import find, strip
 
 
@@ -229,23 +231,46 @@ _LOOK_ALIKE = str.maketrans(
 _LATIN = pattern("[A-Za-z]")
 _OTHER = pattern("[\u0370-\u052f]")
 _WORD = pattern(r"\w+")
+_NUMBERED = pattern(
+    r"&#(?:x[0-9a-f]{1,6}|[0-9]{1,7});|\\(?:u[0-9a-f]{4}|u\{[0-9a-f]{1,6}\}|x[0-9a-f]{2})",
+    re.IGNORECASE,
+)
+"""A letter as HTML or JSON writes it."""
 
 
 def reads_like_instruction(text: str) -> tuple[Evidence, ...]:
     """What in the text commands whoever reads it; nothing where it only tells."""
-    seen = plain(text[:_MOST])
+    readings = _readings(text[:_MOST])
     found = [
         Evidence("hidden", one.line, one.spells[:_WORDS])
         for one in find(text[:_MOST])
         if one.spells
     ]
     for name, rule in _COMPILED:
-        for match in rule.finditer(seen):
-            words = " ".join(match[0].strip(" \n.!?;:。！？；：>*#-").split())
-            line = seen.count("\n", 0, match.start() + _leading(match[0])) + 1
-            found.append(Evidence(name, line, words[:_WORDS]))
-            break
+        for seen in readings:
+            match = rule.search(seen)
+            if match is not None:
+                words = " ".join(match[0].strip(" \n.!?;:。！？；：>*#-").split())
+                line = seen.count("\n", 0, match.start() + _leading(match[0])) + 1
+                found.append(Evidence(name, line, words[:_WORDS]))
+                break
     return tuple(sorted(found, key=lambda one: (one.line, one.rule)))
+
+
+def _readings(text: str) -> list[str]:
+    """The text as it stands; and, where it has any, without escape sequences, with the letters that
+    stand there as numbers. Lines stay where they are."""
+    found = [plain(text)]
+    shown = SEQUENCE.sub(lambda one: "\n" * one[0].count("\n"), text)
+    if "\\" in shown or "&#" in shown:
+        shown = _NUMBERED.sub(_letter, shown)
+    return found if shown == text else [*found, plain(shown)]
+
+
+def _letter(found: re.Match[str]) -> str:
+    body = found[0].lower().strip("\\&#u;{}")
+    number = int(body.lstrip("x"), 16) if found[0][0] == "\\" or "x" in body else int(body)
+    return chr(number) if ord(" ") < number <= 0x10FFFF else " "
 
 
 def _leading(words: str) -> int:

@@ -32,8 +32,8 @@ from reverie.middleware.callers import (
 from reverie.middleware.decisions import Decisions, reminder_line, result_line
 from reverie.middleware.following import Ends
 from reverie.middleware.log import DecisionLog, Line
-from reverie.middleware.outgoing import Asked, Budget, Plan, plan, result_of, written
-from reverie.middleware.scanning import Body, Known, Part, Unreadable, scan
+from reverie.middleware.outgoing import Asked, OutgoingPlan, ResultLimits, plan, result_of, written
+from reverie.middleware.scanning import Body, Known, ScannedPart, UnreadableBody, scan
 from reverie.middleware.shadow import Shadow, ShadowRules
 from reverie.middleware.shadows import Shadows
 from reverie.settings import DEFAULTS, Settings
@@ -62,7 +62,7 @@ class Seal(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class EngineRules:
     """What an engine may do."""
 
     shadows: ShadowRules
@@ -89,7 +89,7 @@ class Outgoing:
 
 
 @dataclass(slots=True)
-class Figures:
+class TrafficCounts:
     """What went through, counted."""
 
     counts: Counter[str] = field(default_factory=Counter[str])
@@ -105,9 +105,9 @@ class Unpatched(Exception):
 class Engine:
     """One home's way through. Use it in one event loop."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: EngineRules) -> None:
         self.rules = rules
-        self.figures = Figures()
+        self.figures = TrafficCounts()
         self._log = DecisionLog(rules.shadows.home / PLACE)
         self._known = Known()
         self._ends = Ends()
@@ -126,7 +126,7 @@ class Engine:
             return self._passed(data, "off")
         try:
             asked = self._read(form, headers, data)
-        except Unreadable as error:
+        except UnreadableBody as error:
             self._say(f"a body passed as it is: {error}")
             return self._passed(data, "passed: not readable")
         if asked.kind == "side":
@@ -146,7 +146,7 @@ class Engine:
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
-            raise Unreadable("it is not UTF-8") from error
+            raise UnreadableBody("it is not UTF-8") from error
         caller = caller_of(headers, self.rules.scope)
         body = scan(text, form, caller.seed, caller.thread, self._known)
         kind = kind_of(body, headers)
@@ -169,11 +169,11 @@ class Engine:
         if self.rules.dry:
             return Outgoing(data, "recorded", asked, await self._shadow(asked))
         self._log.refresh()
-        budget = self._budget(asked.body)
-        shadow = await self._shadow(asked) if self._needs_shadow(asked, budget) else None
+        limits = self._limits(asked.body)
+        shadow = await self._shadow(asked) if self._needs_shadow(asked, limits) else None
         follows = False
         try:
-            out, error = await alone(self._patched(asked, data, budget, shadow), None)
+            out, error = await alone(self._patched(asked, data, limits, shadow), None)
             follows = out is not None and out.shadow is not None
         finally:
             if shadow is not None and not follows:
@@ -182,36 +182,36 @@ class Engine:
             raise Unpatched(error)
         return out
 
-    def _needs_shadow(self, asked: Asked, budget: Budget) -> bool:
+    def _needs_shadow(self, asked: Asked, limits: ResultLimits) -> bool:
         if asked.kind == "main" or self.rules.seal is not None:
             return True
-        made = plan(asked, self._log.decisions, budget)
+        made = plan(asked, self._log.decisions, limits)
         return bool(made.open_results or (made.unruled and self.rules.shadows.memory))
 
     async def _patched(
-        self, asked: Asked, data: bytes, budget: Budget, shadow: Shadow | None
+        self, asked: Asked, data: bytes, limits: ResultLimits, shadow: Shadow | None
     ) -> Outgoing:
         async with self._lock(asked.thread):
-            made = plan(asked, self._log.decisions, budget)
+            made = plan(asked, self._log.decisions, limits)
             undecided = bool(asked.prompt) and made.reminder is None
             unruled = made.unruled and shadow is not None and shadow.rules is not None
             if self._is_open(made) or undecided or unruled:
-                await self._decide(asked, made, shadow, budget)
-                made = plan(asked, self._log.decisions, budget)
+                await self._decide(asked, made, shadow, limits)
+                made = plan(asked, self._log.decisions, limits)
         following = shadow if asked.kind == "main" else None
         out = self._written(asked, made, data, following, taken=undecided)
-        return await self._sealed(out, asked, shadow, budget)
+        return await self._sealed(out, asked, shadow, limits)
 
     async def _sealed(
-        self, out: Outgoing, asked: Asked, shadow: Shadow | None, budget: Budget
+        self, out: Outgoing, asked: Asked, shadow: Shadow | None, limits: ResultLimits
     ) -> Outgoing:
         """The same with old rounds sealed, where that is wanted and can be read back."""
         seal = self.rules.seal
-        if seal is None or shadow is None or not budget.reader or asked.kind == "agent":
+        if seal is None or shadow is None or not limits.reader or asked.kind == "agent":
             return out
         text = out.body.decode()
         summing = asked.kind == "compaction"
-        work = partial(seal, asked.body.form, text, budget.reader, shadow.folder, summing=summing)
+        work = partial(seal, asked.body.form, text, limits.reader, shadow.folder, summing=summing)
         found, error = await alone(to_thread.run_sync(work), None)
         if error:
             self._say(f"nothing was sealed: {error}")
@@ -219,7 +219,7 @@ class Engine:
             out if found is None else replace(out, body=found.encode(), told=f"{out.told} sealed")
         )
 
-    def _is_open(self, made: Plan) -> bool:
+    def _is_open(self, made: OutgoingPlan) -> bool:
         return bool(made.open_results or made.sent_results or made.inherited)
 
     def _lock(self, thread: str) -> anyio.Lock:
@@ -227,13 +227,13 @@ class Engine:
             self._deciding = {k: v for k, v in self._deciding.items() if v.locked()}
         return self._deciding.setdefault(thread, anyio.Lock())
 
-    def _budget(self, body: Body) -> Budget:
+    def _limits(self, body: Body) -> ResultLimits:
         rules = self.rules
         reader = rules.way_back.tool if rules.way_back else reader_of(body)
-        return Budget(rules.characters, str(rules.shadows.home / "projects"), reader)
+        return ResultLimits(rules.characters, str(rules.shadows.home / "projects"), reader)
 
     def _written(
-        self, asked: Asked, made: Plan, data: bytes, shadow: Shadow | None, *, taken: bool
+        self, asked: Asked, made: OutgoingPlan, data: bytes, shadow: Shadow | None, *, taken: bool
     ) -> Outgoing:
         known = self._followed(asked, made)
         text = written(asked, made, known)
@@ -242,7 +242,7 @@ class Engine:
         self.figures.saved += made.saved
         return Outgoing(data if text is None else text.encode(), told, asked, shadow, taken)
 
-    def _followed(self, asked: Asked, made: Plan) -> int:
+    def _followed(self, asked: Asked, made: OutgoingPlan) -> int:
         """How many parts the last request had that this one goes on from; breaks are counted."""
         found = self._ends.followed(asked, made)
         if found.broken:
@@ -262,12 +262,12 @@ class Engine:
     # --- deciding
 
     async def _decide(
-        self, asked: Asked, made: Plan, shadow: Shadow | None, budget: Budget
+        self, asked: Asked, made: OutgoingPlan, shadow: Shadow | None, limits: ResultLimits
     ) -> None:
         """Decide what is open: files first, then the lines, under one lock."""
         lines: list[Line] = []
         if shadow is not None:
-            lines += [await self._stored(asked, p, shadow, budget) for p in made.open_results]
+            lines += [await self._stored(asked, p, shadow, limits) for p in made.open_results]
         tenant = asked.tenant
         lines += [result_line(tenant, part.call, part.key, "") for part in made.sent_results]
         lines += [reminder_line(asked.thread, at, text) for at, text in made.inherited]
@@ -279,7 +279,9 @@ class Engine:
             lines.append(reminder_line(asked.thread, spot.chain.hex(), text))
         await to_thread.run_sync(partial(self._settle, lines, asked, made, shadow))
 
-    def _settle(self, lines: list[Line], asked: Asked, made: Plan, shadow: Shadow | None) -> None:
+    def _settle(
+        self, lines: list[Line], asked: Asked, made: OutgoingPlan, shadow: Shadow | None
+    ) -> None:
         """Write down what was decided, and what rules say to calls whose results are new."""
         if shadow is not None and shadow.rules is not None and made.unruled:
             looked = partial(shadow.rules.decided, asked, made.unruled, self._log.decisions)
@@ -290,17 +292,19 @@ class Engine:
         durable = any(line["text"] or line["kind"] != "rule" for line in lines)
         self._log.decide(partial(_undecided, lines), durable=durable)
 
-    async def _stored(self, asked: Asked, part: Part, shadow: Shadow, budget: Budget) -> Line:
+    async def _stored(
+        self, asked: Asked, part: ScannedPart, shadow: Shadow, limits: ResultLimits
+    ) -> Line:
         result = result_of(asked.body, part)
         key, data = file_of(result)
         stem, _, ending = key.rpartition(".")
         key = f"{stem}-{part.key[:8]}.{ending}"
         disk = shadow.session.world.disk
         path = await disk.write(key, data)
-        way = self.rules.way_back or WayBack("", reader=budget.reader)
+        way = self.rules.way_back or WayBack("", reader=limits.reader)
         where = way.stored(path, reference(part.call))
         preview = f"It begins:\n\n{ends(result.text, self.rules.preview)}"
-        why = f"over {budget.characters:,} characters"
+        why = f"over {limits.characters:,} characters"
         decided = stored(result, key, data, where, preview, why)
         self.shadows.keep((asked.tenant, part.call, part.key), decided)
         return result_line(asked.tenant, part.call, part.key, decided.content)

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from hashlib import blake2b
 
 from reverie.light import dataclass
-from reverie.middleware.outgoing import Asked, Plan
+from reverie.middleware.outgoing import Asked, OutgoingPlan
 
 MOST = 4_096
 
@@ -35,7 +35,8 @@ class _End:
 class Ends:
     """Where the newest requests ended, by thread and chain; the oldest go first."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
         self._ends: OrderedDict[tuple[str, bytes], _End] = OrderedDict()
         self._threads: OrderedDict[str, bytes] = OrderedDict()
 
@@ -43,7 +44,7 @@ class Ends:
         """Whether any request ended where this one was."""
         return any((asked.thread, part.chain) in self._ends for part in asked.body.parts)
 
-    def followed(self, asked: Asked, made: Plan) -> Followed:
+    def followed(self, asked: Asked, made: OutgoingPlan) -> Followed:
         """How this one follows; from now on it is the last, where it will be part of a history."""
         thread, parts = asked.thread, asked.body.parts
         sums = tuple(_sum(at, f"{text}{behind}") for at, text, behind in made.decided)
@@ -52,11 +53,11 @@ class Ends:
             self._ends[thread, parts[-1].chain] = _End(len(parts), sums)
             self._threads[thread] = parts[-1].chain
             for kept in (self._ends, self._threads):
-                while len(kept) > MOST:
+                while len(kept) > self._most:
                     kept.popitem(last=False)
         return found
 
-    def _found(self, asked: Asked, made: Plan, sums: tuple[bytes, ...]) -> Followed:
+    def _found(self, asked: Asked, made: OutgoingPlan, sums: tuple[bytes, ...]) -> Followed:
         parts = asked.body.parts
         for at in range(len(parts), 0, -1):
             end = self._ends.get((asked.thread, parts[at - 1].chain))

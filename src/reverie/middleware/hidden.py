@@ -25,7 +25,7 @@ _APART = "\n\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class HiddenRound:
     """One answer of the model's: as it is sent back, and what of it is for whom."""
 
     said: tuple[Message, ...]  # in the form of the list
@@ -39,7 +39,7 @@ class Round:
         return bool(self.own) and not self.others
 
 
-def round_of(form: Format, value: Mapping[str, Any], names: frozenset[str]) -> Round:
+def round_of(form: Format, value: Mapping[str, Any], names: frozenset[str]) -> HiddenRound:
     """An answer in one piece."""
     usage = chain.as_value(value.get("usage"))
     if form == "messages":
@@ -48,19 +48,21 @@ def round_of(form: Format, value: Mapping[str, Any], names: frozenset[str]) -> R
         calls = [b for b in content if b.get("type") == "tool_use"]
         seen = [b for b in content if b not in own]
         said = ({"role": "assistant", "content": content},) if content else ()
-        return Round(said, tuple(seen), tuple(own), len(calls) - len(own), usage)
+        return HiddenRound(said, tuple(seen), tuple(own), len(calls) - len(own), usage)
     if form == "responses":
         output = _objects(value.get("output"))
         own = [i for i in output if i.get("type") == "function_call" and i.get("name") in names]
         calls = [i for i in output if str(i.get("type")).endswith("_call")]
         seen = [i for i in output if i not in own]
-        return Round(tuple(output), tuple(seen), tuple(own), len(calls) - len(own), usage)
+        return HiddenRound(tuple(output), tuple(seen), tuple(own), len(calls) - len(own), usage)
     choices = _objects(value.get("choices"))
     message = chain.as_value(choices[0].get("message")) if choices else {}
     calls = _objects(message.get("tool_calls"))
     own = [c for c in calls if called(c)[2] in names]
     said_ = {k: v for k, v in message.items() if v is not None or k == "content"}
-    return Round((said_,), (_without(message, own),), tuple(own), len(calls) - len(own), usage)
+    return HiddenRound(
+        (said_,), (_without(message, own),), tuple(own), len(calls) - len(own), usage
+    )
 
 
 def _objects(value: object) -> list[dict[str, Any]]:
@@ -82,7 +84,7 @@ def results_of(form: Format, results: Sequence[Message]) -> list[Message]:
 # --- what the caller gets
 
 
-def seen_of(form: Format, rounds: Sequence[Round]) -> list[Message]:
+def seen_of(form: Format, rounds: Sequence[HiddenRound]) -> list[Message]:
     """All that a caller may see of some rounds, as it will send it back."""
     if form == "responses":
         return [item for one in rounds for item in one.seen]
@@ -97,12 +99,12 @@ def seen_of(form: Format, rounds: Sequence[Round]) -> list[Message]:
     return [{**last, "role": "assistant", "content": content or last.get("content")}]
 
 
-def _text(one: Round) -> str:
+def _text(one: HiddenRound) -> str:
     found = chain.as_value(one.seen[0]).get("content") if one.seen else ""
     return found if isinstance(found, str) else ""
 
 
-def whole(form: Format, value: Mapping[str, Any], rounds: Sequence[Round]) -> dict[str, Any]:
+def whole(form: Format, value: Mapping[str, Any], rounds: Sequence[HiddenRound]) -> dict[str, Any]:
     """The answer for the caller, made of the last one."""
     seen = seen_of(form, rounds)
     usage = summed([one.usage for one in rounds])
@@ -163,7 +165,7 @@ class HiddenRounds:
     def keep(
         self,
         body: Body,
-        rounds: Sequence[Round],
+        rounds: Sequence[HiddenRound],
         between: Sequence[Sequence[Message]],
         results: Sequence[Message],
         seed: bytes,

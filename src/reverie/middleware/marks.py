@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from reverie.middleware import chain
 from reverie.middleware.patches import EPHEMERAL, Patch, mark_patch
-from reverie.middleware.scanning import Body, Part
+from reverie.middleware.scanning import Body, ScannedPart
 
 MOST = 4
 LONG = '{"type":"ephemeral","ttl":"1h"}'
@@ -50,7 +50,7 @@ def spare_marks(body: Body, known: int, touched: frozenset[int]) -> tuple[list[P
     return inside, outside
 
 
-def _last(body: Body) -> Part | None:
+def _last(body: Body) -> ScannedPart | None:
     part = body.parts[-1] if body.parts else None
     return None if part is None or part.role != "user" or part.kind in _UNMARKABLE else part
 
@@ -66,7 +66,7 @@ def _unmarked_round(body: Body) -> bool:
     )
 
 
-def _bridge(body: Body, known: int) -> Part | None:
+def _bridge(body: Body, known: int) -> ScannedPart | None:
     """The last known block, where too many lie behind it."""
     parts = body.parts
     marked = any(part.marks for part in parts[known:])
@@ -81,7 +81,7 @@ def _bridge(body: Body, known: int) -> Part | None:
     return None
 
 
-def _has_words(body: Body, part: Part) -> bool:
+def _has_words(body: Body, part: ScannedPart) -> bool:
     value = body.value(part)
     text = value if isinstance(value, str) else chain.as_value(value).get("text")
     return isinstance(text, str) and bool(text.strip())

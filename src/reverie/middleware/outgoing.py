@@ -17,7 +17,7 @@ from reverie.middleware import chain, marks
 from reverie.middleware.callers import Caller, Kind
 from reverie.middleware.decisions import Decisions
 from reverie.middleware.patches import Patch, patched, reminder_patches, result_patches
-from reverie.middleware.scanning import Body, Part
+from reverie.middleware.scanning import Body, ScannedPart
 from reverie.transcript.blocks import Block, Json, Object, text_of
 
 
@@ -51,7 +51,7 @@ class Asked:
         return (p.chain.hex() for p in reversed(self.body.parts) if p.role == "assistant")
 
     @property
-    def prompted(self) -> Part | None:
+    def prompted(self) -> ScannedPart | None:
         """The block that a reminder would follow now."""
         if not self.prompt:
             return None
@@ -59,22 +59,22 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class OutgoingPlan:
     """What is decided of a request, and what is not yet."""
 
     decided: tuple[tuple[int, str, str], ...]  # by part: what stands in its place, and behind it
     stored: int
     reminded: int
     saved: int  # characters that do not go out
-    open_results: tuple[Part, ...]  # over their budget, and nobody has decided
-    sent_results: tuple[Part, ...]  # the same, but they were sent as they are
-    unruled: tuple[Part, ...]  # results of calls that no rules were looked up for yet
+    open_results: tuple[ScannedPart, ...]  # over their limit, and nobody has decided
+    sent_results: tuple[ScannedPart, ...]  # the same, but they were sent as they are
+    unruled: tuple[ScannedPart, ...]  # results of calls that no rules were looked up for yet
     reminder: str | None  # of the prompt; None: not decided
     inherited: tuple[tuple[str, str], ...]  # chains whose reminders came from the parent
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class ResultLimits:
     """When a result is too large to stay, and which ones stay whatever they measure."""
 
     characters: int
@@ -88,15 +88,15 @@ class Budget:
         )
 
 
-def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
+def plan(asked: Asked, decisions: Decisions, limits: ResultLimits) -> OutgoingPlan:
     """Everything that decisions say about a request."""
     body, thread = asked.body, asked.thread
     parent = decisions.parent(thread, asked.chains(), asked.folder)
     fresh = body.answered
     decided: list[tuple[int, str, str]] = []
-    open_: list[Part] = []
-    sent: list[Part] = []
-    unruled: list[Part] = []
+    open_: list[ScannedPart] = []
+    sent: list[ScannedPart] = []
+    unruled: list[ScannedPart] = []
     inherited: list[tuple[str, str]] = []
     stored = reminded = saved = 0
     now = asked.prompted
@@ -112,7 +112,7 @@ def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
             if text:
                 stored += 1
                 saved += part.inner[1] - part.inner[0] - len(text)
-            elif text is None and _is_large(body, part, budget):
+            elif text is None and _is_large(body, part, limits):
                 (open_ if at >= fresh else sent).append(part)
         elif part.kind == "text" and part.role == "user":
             text = decisions.reminder(thread, part.chain.hex(), parent if at < fresh else "")
@@ -123,7 +123,7 @@ def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
             if text:
                 decided.append((at, "", text))
                 reminded += 1
-    return Plan(
+    return OutgoingPlan(
         tuple(decided),
         stored,
         reminded,
@@ -136,20 +136,22 @@ def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
     )
 
 
-def _inherited(decisions: Decisions, thread: str, part: Part, text: str) -> list[tuple[str, str]]:
+def _inherited(
+    decisions: Decisions, thread: str, part: ScannedPart, text: str
+) -> list[tuple[str, str]]:
     own = decisions.reminders.get(part.chain.hex(), {})
     return [] if thread in own else [(part.chain.hex(), text)]
 
 
-def _is_large(body: Body, part: Part, budget: Budget) -> bool:
-    if not budget.reader or part.inner[1] - part.inner[0] <= budget.characters:
+def _is_large(body: Body, part: ScannedPart, limits: ResultLimits) -> bool:
+    if not limits.reader or part.inner[1] - part.inner[0] <= limits.characters:
         return False
-    if budget.keeps(*body.talk.tools.get(part.call, ("", ""))):
+    if limits.keeps(*body.talk.tools.get(part.call, ("", ""))):
         return False
     content = body.content(part)
     if body.form != "messages" and not _is_text(content):
         return False
-    return len(text_of(content)) > budget.characters
+    return len(text_of(content)) > limits.characters
 
 
 def _is_text(content: object) -> bool:
@@ -158,7 +160,7 @@ def _is_text(content: object) -> bool:
     return all(chain.as_value(one).get("type") in chain.TEXTS for one in parts)
 
 
-def result_of(body: Body, part: Part) -> Result:
+def result_of(body: Body, part: ScannedPart) -> Result:
     """A result as layer 1 takes it."""
     content = cast("Json", body.content(part))
     value: Object = {"type": "tool_result", "tool_use_id": part.call, "content": content}
@@ -168,7 +170,7 @@ def result_of(body: Body, part: Part) -> Result:
     return Result(part.call, tool, Block(named, value), text_of(content))
 
 
-def written(asked: Asked, made: Plan, known: int) -> str | None:
+def written(asked: Asked, made: OutgoingPlan, known: int) -> str | None:
     """The text that goes out; None where it is the client's own."""
     body = asked.body
     pieces: list[Patch] = []

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from reverie.light import dataclass
 from reverie.middleware import chain
-from reverie.middleware.scanning import Body, Part
+from reverie.middleware.scanning import Body, ScannedPart
 from reverie.transcript.blocks import dump
 from reverie.wire.reading import Format
 
@@ -39,7 +39,7 @@ def patched(body: Body, patches: Iterable[Patch], outside: Iterable[Patch] = ())
     return "".join(out)
 
 
-def result_patches(body: Body, part: Part, content: str, added: str) -> list[Patch]:
+def result_patches(body: Body, part: ScannedPart, content: str, added: str) -> list[Patch]:
     """Another content for a result, a JSON text, or "" for its own; and words behind it."""
     start, end = part.inner
     if content and not added:
@@ -62,7 +62,7 @@ def _more(content: str, words: str, body: Body) -> str:
     return f'{comma}{{"type":"{_TEXT[body.form]}","text":{dump(words)}}}'
 
 
-def reminder_patches(body: Body, part: Part, text: str) -> list[Patch]:
+def reminder_patches(body: Body, part: ScannedPart, text: str) -> list[Patch]:
     """A text behind a block. A mark on the block goes along to it."""
     if part.bare and body.form != "messages":
         return [Patch(part.end - 1, part.end - 1, dump(f"\n\n{text}")[1:-1])]
@@ -77,12 +77,12 @@ def reminder_patches(body: Body, part: Part, text: str) -> list[Patch]:
     return [Patch(start, end, ""), Patch(part.end, part.end, f',{block},"{chain.MARK}":{mark}}}')]
 
 
-def mark_of(body: Body, part: Part) -> str:
+def mark_of(body: Body, part: ScannedPart) -> str:
     """The cache mark on a block, as the client wrote it."""
     return dump(chain.as_value(body.value(part)).get(chain.MARK))
 
 
-def mark_patch(body: Body, part: Part, mark: str) -> Patch:
+def mark_patch(body: Body, part: ScannedPart, mark: str) -> Patch:
     """A cache mark on a block that has none."""
     if part.bare:
         words = f'[{{"type":"text","text":{body.raw(part)},"{chain.MARK}":{mark}}}]'

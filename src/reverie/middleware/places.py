@@ -13,12 +13,12 @@ from typing import Any
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
-class Unreadable(ValueError):
+class UnreadableBody(ValueError):
     """This body is not one that is known."""
 
 
 def _no_constant(name: str) -> None:
-    raise Unreadable(f"{name} is not JSON")
+    raise UnreadableBody(f"{name} is not JSON")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
@@ -38,7 +38,7 @@ def decoded(text: str, at: int) -> tuple[Any, int]:
 
 def opened(text: str, at: int, sign: str) -> int:
     if text[at] != sign:
-        raise Unreadable(f"no {sign} at character {at}")
+        raise UnreadableBody(f"no {sign} at character {at}")
     return skip(text, at + 1)
 
 
@@ -48,17 +48,17 @@ def stepped(text: str, at: int, closing: str) -> tuple[int, bool]:
     if text[at] == closing:
         return at + 1, True
     if text[at] != ",":
-        raise Unreadable(f"no comma at character {at}")
+        raise UnreadableBody(f"no comma at character {at}")
     return skip(text, at + 1), False
 
 
 def key_at(text: str, at: int) -> tuple[str, int]:
     key, at = decoded(text, at)
     if not isinstance(key, str):
-        raise Unreadable("a key is no text")
+        raise UnreadableBody("a key is no text")
     at = skip(text, at)
     if text[at] != ":":
-        raise Unreadable(f"no colon at character {at}")
+        raise UnreadableBody(f"no colon at character {at}")
     return key, skip(text, at + 1)
 
 
@@ -71,7 +71,7 @@ def members_at(text: str, at: int, arrays: tuple[str, ...] = ()) -> tuple[dict[s
     while True:
         key, at = key_at(text, at)
         if key in found:
-            raise Unreadable(f"{key} is given twice")
+            raise UnreadableBody(f"{key} is given twice")
         if key in arrays and text[at] == "[":
             value, end = elements_at(text, at)
         else:

@@ -17,7 +17,7 @@ from reverie.middleware import chain
 from reverie.middleware.decisions import Decisions, rule_line
 from reverie.middleware.log import Line
 from reverie.middleware.outgoing import Asked
-from reverie.middleware.scanning import Body, Part
+from reverie.middleware.scanning import Body, ScannedPart
 from reverie.session.attachments import framed
 from reverie.session.rules import ProjectRules
 from reverie.transcript.blocks import parse, text_of
@@ -32,7 +32,9 @@ class CallRules:
         self._rules = rules
         self._session = session
 
-    def decided(self, asked: Asked, parts: Sequence[Part], decisions: Decisions) -> list[Line]:
+    def decided(
+        self, asked: Asked, parts: Sequence[ScannedPart], decisions: Decisions
+    ) -> list[Line]:
         """What joins some results; "" is a decision too. Reads files: call it in a thread."""
         known = ""
         events: list[tuple[str, str]] = []
@@ -69,7 +71,7 @@ def told_before(asked: Asked, decisions: Decisions) -> str:
     return "\n".join(found)
 
 
-def call_of(body: Body, part: Part) -> tuple[str, object]:
+def call_of(body: Body, part: ScannedPart) -> tuple[str, object]:
     """The call that a result answers: its tool, and what it was given."""
     tool, text = body.talk.tools.get(part.call, ("", ""))
     try:

@@ -3,7 +3,7 @@
 Nothing is written again: what goes out later is the same text with patches on it. A body that
 begins like an earlier one is read from the first message that differs, so that the work follows
 what is new and not how long the conversation is. What cannot be read for certain raises
-`Unreadable`, and the body passes as it is.
+`UnreadableBody`, and the body passes as it is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reverie.light import dataclass
 from reverie.middleware import chain
 from reverie.middleware.places import (
     Span,
-    Unreadable,
+    UnreadableBody,
     decoded,
     key_at,
     members_at,
@@ -36,7 +36,7 @@ _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ScannedPart:
     """One block of the conversation; places count from the beginning of its list."""
 
     role: str  # user, assistant, system
@@ -55,20 +55,20 @@ class Part:
 
 
 @dataclass(slots=True)
-class Talk:
+class ScannedTalk:
     """A conversation as it was read: the text that its list stands in, its messages and parts."""
 
     text: str = ""
     base: int = 0  # where the list begins in the text
     starts: list[int] = field(default_factory=list[int])  # of each message
     firsts: list[int] = field(default_factory=list[int])  # the first part of each message
-    parts: list[Part] = field(default_factory=list[Part])
+    parts: list[ScannedPart] = field(default_factory=list[ScannedPart])
     tools: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
 
-    def begun(self, count: int) -> Talk:
+    def begun(self, count: int) -> ScannedTalk:
         """The first messages of it, to go on from."""
         end = self.firsts[count] if count < len(self.firsts) else len(self.parts)
-        return Talk(
+        return ScannedTalk(
             starts=self.starts[:count],
             firsts=self.firsts[:count],
             parts=self.parts[:end],
@@ -82,13 +82,13 @@ class Known:
     def __init__(self, most: int = 64 * 1024 * 1024) -> None:
         self._most = most
         self._size = 0
-        self._talks: OrderedDict[tuple[bytes, str], Talk] = OrderedDict()
+        self._talks: OrderedDict[tuple[bytes, str], ScannedTalk] = OrderedDict()
 
-    def begun(self, seed: bytes, thread: str, text: str, at: int) -> tuple[Talk, int]:
+    def begun(self, seed: bytes, thread: str, text: str, at: int) -> tuple[ScannedTalk, int]:
         """What of a list is known already, and where the rest begins; 0 where nothing is."""
         talk = self._talks.get((seed, thread))
         if talk is None:
-            return Talk(), 0
+            return ScannedTalk(), 0
         for step in _STEPS:
             if step >= len(talk.starts):
                 break
@@ -96,9 +96,9 @@ class Known:
             end = talk.starts[count]
             if text.startswith(talk.text[talk.base : talk.base + end], at):
                 return talk.begun(count), end
-        return Talk(), 0
+        return ScannedTalk(), 0
 
-    def keep(self, seed: bytes, thread: str, talk: Talk) -> None:
+    def keep(self, seed: bytes, thread: str, talk: ScannedTalk) -> None:
         old = self._talks.pop((seed, thread), None)
         self._size += len(talk.text) - (len(old.text) if old else 0)
         self._talks[seed, thread] = talk
@@ -115,11 +115,11 @@ class Body:
     form: Format
     members: Mapping[str, Any]
     places: Mapping[str, tuple[int, int]]
-    talk: Talk
+    talk: ScannedTalk
     base: int  # where the list begins in the text
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[ScannedPart]:
         return self.talk.parts
 
     @property
@@ -130,14 +130,14 @@ class Body:
                 return at + 1
         return 0
 
-    def raw(self, part: Part) -> str:
+    def raw(self, part: ScannedPart) -> str:
         return self.text[self.base + part.start : self.base + part.end]
 
-    def value(self, part: Part) -> Any:
+    def value(self, part: ScannedPart) -> Any:
         found: Any = decoded(self.text, self.base + part.start)[0]
         return found
 
-    def content(self, part: Part) -> object:
+    def content(self, part: ScannedPart) -> object:
         """What a result holds."""
         return decoded(self.text, self.base + part.inner[0])[0]
 
@@ -159,11 +159,11 @@ class Body:
 
 
 def scan(text: str, form: Format, seed: bytes, thread: str, known: Known) -> Body:
-    """A body, read; `Unreadable` where it is none."""
+    """A body, read; `UnreadableBody` where it is none."""
     try:
         return _Reading(text, form, seed).whole(thread, known)
     except (ValueError, RecursionError, IndexError) as error:
-        raise Unreadable(str(error)) from error
+        raise UnreadableBody(str(error)) from error
 
 
 class _Reading:
@@ -174,7 +174,7 @@ class _Reading:
         self.form: Format = form
         self.seed = seed
         self.base = 0
-        self.talk = Talk()
+        self.talk = ScannedTalk()
 
     def whole(self, thread: str, known: Known) -> Body:
         text, name = self.text, LIST[self.form]
@@ -186,7 +186,7 @@ class _Reading:
         while not ended:
             key, at = key_at(text, at)
             if key in places:
-                raise Unreadable(f"{key} is given twice")
+                raise UnreadableBody(f"{key} is given twice")
             if key == name and text[at] == "[":
                 self.base = at
                 self.talk, begun = known.begun(self.seed, thread, text, at)
@@ -198,9 +198,9 @@ class _Reading:
             places[key] = (at, end)
             at, ended = stepped(text, end, "}")
         if skip(text, at) != len(text):
-            raise Unreadable("there is text behind the end")
+            raise UnreadableBody("there is text behind the end")
         if name not in places:
-            raise Unreadable(f"there is no {name}")
+            raise UnreadableBody(f"there is no {name}")
         if members[name] != ():
             self._sole(places[name], members[name])
         known.keep(self.seed, thread, self.talk)
@@ -209,7 +209,7 @@ class _Reading:
     def _sole(self, place: tuple[int, int], value: object) -> None:
         """A list that is a text: the one thing the user says."""
         if not isinstance(value, str):
-            raise Unreadable("the conversation is no list")
+            raise UnreadableBody("the conversation is no list")
         self.base = place[0]
         self._part(
             "user", "text", 0, place[1] - place[0], {"type": "text", "text": value}, bare=True
@@ -254,7 +254,7 @@ class _Reading:
             self._part(speaker, "text", start - self.base, end - self.base, block, bare=True)
             return
         if not isinstance(content, list):
-            raise Unreadable("a message's content is neither text nor blocks")
+            raise UnreadableBody("a message's content is neither text nor blocks")
         for one in cast("list[Span]", content):
             self._block(speaker, one)
 
@@ -346,7 +346,7 @@ class _Reading:
         else:
             after = chain.extended(before, role, chain.digest(value))
         message = len(self.talk.starts) - 1
-        parts.append(Part(role, kind, max(0, message), start, end, after, **named))
+        parts.append(ScannedPart(role, kind, max(0, message), start, end, after, **named))
 
 
 def _given(arguments: object) -> object:

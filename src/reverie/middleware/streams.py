@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from reverie.errors import InvalidMessage
 from reverie.middleware import chain
-from reverie.middleware.hidden import Round, round_of, summed
+from reverie.middleware.hidden import HiddenRound, round_of, summed
 from reverie.transcript.blocks import dump, parse
 from reverie.wire.messages import Assembly
 from reverie.wire.reading import Format
@@ -26,14 +26,14 @@ DONE = "[DONE]"
 _APART = "\n\n"
 
 
-class Joined(Protocol):
+class JoinedStream(Protocol):
     """A stream of one format, on its way."""
 
     def feed(self, piece: bytes) -> bytes:
         """Bytes of a round's stream; gives what the caller gets now."""
         ...
 
-    def ended(self) -> Round | None:
+    def ended(self) -> HiddenRound | None:
         """The round, once its stream has ended; None where it broke off."""
         ...
 
@@ -41,12 +41,12 @@ class Joined(Protocol):
         """Another round begins."""
         ...
 
-    def end(self, rounds: list[Round]) -> bytes:
+    def end(self, rounds: list[HiddenRound]) -> bytes:
         """The end of it all."""
         ...
 
 
-def joined(form: Format, names: frozenset[str]) -> Joined:
+def joined(form: Format, names: frozenset[str]) -> JoinedStream:
     if form == "messages":
         return MessagesStream(names)
     return ChatStream(names) if form == "chat" else ResponsesStream(names)
@@ -70,11 +70,11 @@ class _Stream(ABC):
         with _sense():
             return b"".join(out for one in self.events.feed(piece) for out in self._taken(one))
 
-    def ended(self) -> Round | None:
+    def ended(self) -> HiddenRound | None:
         with _sense():
             return self._ended()
 
-    def end(self, rounds: list[Round]) -> bytes:
+    def end(self, rounds: list[HiddenRound]) -> bytes:
         with _sense():
             return self._end(rounds)
 
@@ -82,10 +82,10 @@ class _Stream(ABC):
     def _taken(self, one: ServerEvent) -> Iterator[bytes]: ...
 
     @abstractmethod
-    def _ended(self) -> Round | None: ...
+    def _ended(self) -> HiddenRound | None: ...
 
     @abstractmethod
-    def _end(self, rounds: list[Round]) -> bytes: ...
+    def _end(self, rounds: list[HiddenRound]) -> bytes: ...
 
     def again(self) -> None:
         self.round += 1
@@ -142,13 +142,13 @@ class MessagesStream(_Stream):
         elif kind != "message_stop":
             yield event(kind, value)
 
-    def _ended(self) -> Round | None:
+    def _ended(self) -> HiddenRound | None:
         if not self.taken.done:
             return None
         content = [block.value for block in self.taken.reply().blocks]
         return round_of("messages", {"content": content, "usage": self.taken.usage}, self.names)
 
-    def _end(self, rounds: list[Round]) -> bytes:
+    def _end(self, rounds: list[HiddenRound]) -> bytes:
         delta = {**chain.as_value(self.last.get("delta"))}
         if rounds[-1].is_hidden:
             delta["stop_reason"] = "end_turn"
@@ -230,7 +230,7 @@ class ChatStream(_Stream):
                 out.append({**call, "index": self.places[at]})
         return out
 
-    def _ended(self) -> Round | None:
+    def _ended(self) -> HiddenRound | None:
         if not (self.done or self.finish):
             return None
         message: Value = {"role": "assistant", "content": "".join(self.text) or None}
@@ -239,7 +239,7 @@ class ChatStream(_Stream):
         found = {"choices": [{"message": message}], "usage": self.usage}
         return round_of("chat", found, self.names)
 
-    def _end(self, rounds: list[Round]) -> bytes:
+    def _end(self, rounds: list[HiddenRound]) -> bytes:
         out = b""
         if self.finish:
             choice = chain.as_value(self.finish["choices"][0])
@@ -300,11 +300,11 @@ class ResponsesStream(_Stream):
         self.number += 1
         return event(kind, made)
 
-    def _ended(self) -> Round | None:
+    def _ended(self) -> HiddenRound | None:
         response = chain.as_value(self.last[1].get("response"))
         return round_of("responses", response, self.names) if self.last[0] else None
 
-    def _end(self, rounds: list[Round]) -> bytes:
+    def _end(self, rounds: list[HiddenRound]) -> bytes:
         kind, value = self.last
         response = {
             **chain.as_value(value.get("response")),

@@ -42,7 +42,7 @@ class OpenResponse(Protocol):
     async def aclose(self) -> None: ...
 
 
-class Client(Protocol):
+class SdkClient(Protocol):
     """What both SDKs' asynchronous clients have in common."""
 
     async def post(
@@ -65,7 +65,7 @@ class SdkErrors:
 class Connection:
     """One provider at one address."""
 
-    client: Client
+    client: SdkClient
     faults: SdkErrors
     raw: type[object]  # asks the SDK for the answer as it came
     where: str
@@ -181,7 +181,7 @@ def connect(
     except http.InvalidURL as error:
         raise _bad_address(base_url) from error
     faults = SdkErrors(module.APIStatusError, module.APIConnectionError, http.HTTPError)
-    return Connection(cast("Client", built), faults, http.Response, where, secret)
+    return Connection(cast("SdkClient", built), faults, http.Response, where, secret)
 
 
 def address(base_url: str) -> str:

@@ -150,7 +150,8 @@ def openai_model(
         raise AuthFailed(
             "no key for OpenAI is configured",
             where=name,
-            do="Set OPENAI_API_KEY, or use the embedded model",
+            do="Set OPENAI_API_KEY; another provider's is named anthropic:NAME or ollama:NAME; "
+            "--model embedded needs no key",
         )
     connection = connect(
         "openai",

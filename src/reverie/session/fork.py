@@ -36,13 +36,14 @@ from reverie.session.budget import (
 )
 from reverie.session.compaction import compacting
 from reverie.session.conversation import Conversation, ConversationParts
-from reverie.session.loop import Turn
+from reverie.session.loop import TurnUnderWay
 from reverie.session.turn import OnReply, TurnEnding, TurnLimits, ignore_reply
 from reverie.tools.runner import MakeGuard, NoTools, ToolRunner
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.fold import branch
 from reverie.transcript.records import Entry, ForkEnded, Record, Started, Usage, UserMessage
 from reverie.transcript.request import Request, Task, so_far
+from reverie.wire.replies import Observable
 from reverie.world import ForkResult, ForkSpec, Model, Reply
 
 PLACEHOLDER = "[Not a call of yours: do not wait for it]"
@@ -148,6 +149,7 @@ class Worker(Parent):
         self.agent = agent
         self.tally = Tally()
         self._compacts = compacts
+        self._answered_by = ""
         self._reserved: Reservation | None = None
         if compacts:
             ask = partial(compacting.ask_to_the_end, self)
@@ -171,9 +173,14 @@ class Worker(Parent):
     async def ask(self, model: Model, task: Task) -> Reply:
         """One request and its answer; the calls in it are for whoever asked."""
         counted = CountsRetries(model, self.budget, self.world.settings)
-        return await Turn(self, counted, NoTools(), task=task, meter=self).ask()
+        return await TurnUnderWay(self, counted, NoTools(), task=task, meter=self).ask()
 
     # --- for the loop
+
+    async def observe(self, reply: Observable) -> Reply:
+        found = await super().observe(reply)
+        self._answered_by = found.model
+        return found
 
     def responding(self) -> None:
         """Nobody waits for the first byte of its answer."""
@@ -210,7 +217,8 @@ class Worker(Parent):
 
     def ended(self, outcome: AgentOutcome) -> ForkEnded:
         tally = self.tally
-        return ForkEnded(self.source, self.agent, tally.usage, tally.requests, outcome)
+        used, by = (tally.usage, tally.requests), self._answered_by
+        return ForkEnded(self.source, self.agent, *used, outcome, by)
 
 
 class Fork(Worker):
@@ -248,7 +256,7 @@ async def run(
     if model is None:
         raise NotAvailable("there is no model to run a background agent with", where=spec.source)
     await worker.instruct(spec.instruction)
-    turn = Turn(
+    turn = TurnUnderWay(
         worker,
         CountsRetries(model, worker.budget, worker.world.settings),
         tools,

@@ -84,7 +84,7 @@ DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class BegunSession:
     """A session open for writing."""
 
     id: str
@@ -125,10 +125,10 @@ class Library:
 
     def begin(
         self, resume: str = "", on_held: Literal["refuse", "fork"] = "refuse", private: bool = False
-    ) -> Begun:
+    ) -> BegunSession:
         """Open a new session, or one that exists, for writing."""
         if private:
-            return Begun(str(uuid4()), NoLog(), NoDisk(), Transcript(""))
+            return BegunSession(str(uuid4()), NoLog(), NoDisk(), Transcript(""))
         if not resume:
             return self._open(str(uuid4()))
         session = places.session_id(resume)
@@ -140,7 +140,7 @@ class Library:
                 raise
         return self._copy(session)
 
-    def _open(self, session: str, *, keeps: bool = False) -> Begun:
+    def _open(self, session: str, *, keeps: bool = False) -> BegunSession:
         log = Journal.open(self.folder, f"{session}.jsonl")
         try:
             disk = SessionDisk(self.folder, session)
@@ -153,12 +153,12 @@ class Library:
                     do="Update Reverie; or read it with `reverie sessions show`; or go on in a "
                     'copy without those records, on_held="fork"',
                 )
-            return Begun(session, log, disk, transcript)
+            return BegunSession(session, log, disk, transcript)
         except BaseException:
             log.close()
             raise
 
-    def _copy(self, session: str) -> Begun:
+    def _copy(self, session: str) -> BegunSession:
         """A session of its own id that starts as a copy, with all that the original stored for
         itself. What a later version wrote stays behind."""
         source = Journal.open(self.folder, f"{session}.jsonl", write=False)
@@ -179,7 +179,7 @@ class Library:
         except BaseException:
             begun.log.close()
             raise
-        return Begun(begun.id, begun.log, begun.disk, found, copied=True)
+        return BegunSession(begun.id, begun.log, begun.disk, found, copied=True)
 
     def read(self, session: str) -> Transcript:
         """A session as it stands, at any time, without its lock."""
@@ -193,7 +193,7 @@ class Library:
             raise NotFound(
                 "there is no such session in this project",
                 where=session,
-                do="List the project's sessions to see their ids",
+                do="`reverie sessions list` shows the ids",
             )
 
     def agent_log(self, session: str, agent: str) -> Journal:

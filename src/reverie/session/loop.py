@@ -47,6 +47,7 @@ from reverie.session.turn import (
     ignore_event,
     ignore_reply,
 )
+from reverie.text.counts import plural
 from reverie.transcript.messages import interrupted_result
 from reverie.transcript.records import UserMessage
 from reverie.transcript.request import MAIN, Request, Task
@@ -55,7 +56,7 @@ from reverie.world import Event, Model, Notice, Reply, Retrying
 
 
 @dataclass
-class Turn:
+class TurnUnderWay:
     """One turn under way: what the steps of `BEGIN` and `ROUND` work on."""
 
     talk: Talk
@@ -188,7 +189,7 @@ class TurnValues(TypedDict, total=False):
     rules: TurnRules | None
 
 
-TurnStep: TypeAlias = "Callable[[Turn], Awaitable[None]]"
+TurnStep: TypeAlias = "Callable[[TurnUnderWay], Awaitable[None]]"
 
 
 async def run_turn(
@@ -198,15 +199,15 @@ async def run_turn(
     said: str | Sequence[Addable],
     **values: Unpack[TurnValues],
 ) -> TurnResult:
-    """Run a turn to its end; `values` are fields of `Turn`."""
+    """Run a turn to its end; `values` are fields of `TurnUnderWay`."""
     message = as_user([said] if isinstance(said, str) else said)
-    return await Turn(session, model, tools, message, **values).run()
+    return await TurnUnderWay(session, model, tools, message, **values).run()
 
 
 # --- the start of a turn
 
 
-async def _submitted(turn: Turn) -> None:
+async def _submitted(turn: TurnUnderWay) -> None:
     if turn.said is None:  # pragma: no cover - such a turn begins with its first round
         return
     prompt = prompt_of([b.value for b in turn.said.blocks])
@@ -217,7 +218,7 @@ async def _submitted(turn: Turn) -> None:
     turn.verdicts.append(verdict)
 
 
-async def _said(turn: Turn) -> None:
+async def _said(turn: TurnUnderWay) -> None:
     if turn.said is not None:
         await turn.talk.add(turn.said)
     turn.began = True
@@ -237,13 +238,13 @@ async def _said(turn: Turn) -> None:
 # --- a round
 
 
-async def _within_limits(turn: Turn) -> None:
+async def _within_limits(turn: TurnUnderWay) -> None:
     """Stop before a request that nobody needs, or that would go over a limit."""
     if turn.done():
         turn.outcome = "completed"
         return
     if turn.rounds >= turn.limits.rounds:
-        turn.outcome, turn.reason = "limit", f"the turn had {turn.rounds:,} rounds"
+        turn.outcome, turn.reason = "limit", f"the turn had {plural(turn.rounds, 'round')}"
         return
     most = turn.limits.cost
     if most is None:
@@ -258,20 +259,20 @@ async def _within_limits(turn: Turn) -> None:
         )
 
 
-async def _date(turn: Turn) -> None:
+async def _date(turn: TurnUnderWay) -> None:
     if turn.attachments and turn.rounds:
         now = turn.talk.world.clock.now()
         await turn.talk.append(*turn.attachments.at_round(now))
 
 
-async def _prepared(turn: Turn) -> None:
+async def _prepared(turn: TurnUnderWay) -> None:
     if not turn.ready:
         turn.request = await turn.talk.prepare(turn.task)
     turn.ready = False
     turn.rounds += 1
 
 
-async def _answered(turn: Turn) -> None:
+async def _answered(turn: TurnUnderWay) -> None:
     reply = turn.reply = await _heard(turn)
     turn.on_reply(reply)
     turn.results = {}
@@ -289,11 +290,11 @@ async def _answered(turn: Turn) -> None:
         _end(turn, refused())
 
 
-def _end(turn: Turn, ended: Ended) -> None:
+def _end(turn: TurnUnderWay, ended: Ended) -> None:
     turn.outcome, turn.reason = ended.outcome, ended.reason
 
 
-async def _heard(turn: Turn) -> Reply:
+async def _heard(turn: TurnUnderWay) -> Reply:
     """The answer to the request, recorded."""
     request = turn.request or await turn.talk.prepare(turn.task)
     try:
@@ -303,7 +304,7 @@ async def _heard(turn: Turn) -> Reply:
     return await turn.talk.observe(reply)
 
 
-async def _counted(turn: Turn, request: Request) -> Reply:
+async def _counted(turn: TurnUnderWay, request: Request) -> Reply:
     if turn.meter is None:
         return await _streamed(turn, request)
     await turn.meter.reserve(turn.model, request)
@@ -312,7 +313,7 @@ async def _counted(turn: Turn, request: Request) -> Reply:
     return reply
 
 
-async def _streamed(turn: Turn, request: Request) -> Reply:
+async def _streamed(turn: TurnUnderWay, request: Request) -> Reply:
     reply: Reply | None = None
     events = turn.model.stream(request)
     try:
@@ -337,7 +338,7 @@ async def _closed(events: AsyncIterator[Event]) -> None:
             await close()
 
 
-async def _made_shorter(turn: Turn, error: PromptTooLong) -> Reply:
+async def _made_shorter(turn: TurnUnderWay, error: PromptTooLong) -> Reply:
     """Compaction and one retry; the session says so where that does not help."""
     turn.request = await turn.talk.too_long(error)
     try:
@@ -347,14 +348,14 @@ async def _made_shorter(turn: Turn, error: PromptTooLong) -> Reply:
         raise
 
 
-async def _joined(turn: Turn) -> None:
+async def _joined(turn: TurnUnderWay) -> None:
     """What the user and other agents said meanwhile, each as a message of its own."""
     if turn.reply and turn.reply.tool_calls:
         for said in turn.inbox.take():
             await turn.talk.add(said)
 
 
-async def _settled(turn: Turn) -> None:
+async def _settled(turn: TurnUnderWay) -> None:
     """A reply that calls no tool ends the turn, unless its stop reason or a Stop hook asks
     for more."""
     if turn.reply is None or turn.reply.tool_calls:
@@ -380,7 +381,7 @@ async def _settled(turn: Turn) -> None:
     turn.outcome = "completed"
 
 
-async def _gone_on(turn: Turn, reply: Reply, on: GoOn) -> None:
+async def _gone_on(turn: TurnUnderWay, reply: Reply, on: GoOn) -> None:
     turn.so_far += reply.text if reply.stop_reason != "end_turn" else ""
     if on.words:
         await turn.tell(on.words)

@@ -25,7 +25,7 @@ from reverie.layers.microcompaction import managed_options
 from reverie.session.budget import Budget
 from reverie.session.compaction.summariser import NamedSummariser, summariser_for
 from reverie.session.conversation import ConversationParts, Layers, NoLog
-from reverie.session.library import Begun, Library, NoDisk
+from reverie.session.library import BegunSession, Library, NoDisk
 from reverie.settings import Flags, Settings, environment, load
 from reverie.store import home as places
 from reverie.store.files import Folder
@@ -103,7 +103,7 @@ def _tool_names(array: str) -> set[str]:
 class SessionParts:
     """What a session is made of."""
 
-    begun: Begun
+    begun: BegunSession
     library: Library
     conversation: ConversationParts
     root: Path  # of the project

@@ -27,7 +27,7 @@ from reverie.session.compaction import compacting
 from reverie.session.dream.watch import DreamWatch
 from reverie.session.fork import Fork, Parent
 from reverie.session.jobs import Jobs, OwnTasks, process_limit
-from reverie.session.library import Begun
+from reverie.session.library import BegunSession
 from reverie.session.opening import Head, SessionParts, SessionWish, resumed_head
 from reverie.session.turn import TurnEnding
 from reverie.session.uncancelled import to_the_end
@@ -124,7 +124,7 @@ class Session(Parent):
     start = staticmethod(_starts(SessionWish))
     open = staticmethod(_opens(SessionWish))
 
-    async def _begin(self, begun: Begun, head: Head) -> None:
+    async def _begin(self, begun: BegunSession, head: Head) -> None:
         for fault in begun.transcript.faults:
             self.world.say(Notice("transcript", fault, "warning"))
         if self.view.started is None or begun.copied:

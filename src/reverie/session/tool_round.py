@@ -23,12 +23,12 @@ from reverie.wire.given import tool_result, user
 from reverie.world import ToolCall
 
 if TYPE_CHECKING:
-    from reverie.session.loop import Turn
+    from reverie.session.loop import TurnUnderWay
 
 MAX_TOLD = 50_000  # characters of an answer that a hook is told
 
 
-async def run_calls(turn: Turn) -> None:
+async def run_calls(turn: TurnUnderWay) -> None:
     """All calls of a reply; each fails alone."""
     calls = turn.reply.tool_calls if turn.reply else ()
     held, beside = turn.rules.judge(calls) if turn.rules and calls else ({}, ())
@@ -50,7 +50,7 @@ async def run_calls(turn: Turn) -> None:
             await turn.tell(cut)
 
 
-async def stop_repeating(turn: Turn) -> None:
+async def stop_repeating(turn: TurnUnderWay) -> None:
     """A model that makes the same failing call again and again is told so, then stopped."""
     calls = turn.reply.tool_calls if turn.reply else ()
     if not calls:
@@ -66,7 +66,7 @@ async def stop_repeating(turn: Turn) -> None:
         await turn.tell(told)
 
 
-async def _one_tool(turn: Turn, call: ToolCall) -> None:
+async def _one_tool(turn: TurnUnderWay, call: ToolCall) -> None:
     given = _input_of(call)
     verdict = await turn.hooks.run("PreToolUse", tool_name=call.name, tool_input=given)
     if verdict.blocked:
@@ -90,7 +90,7 @@ async def _one_tool(turn: Turn, call: ToolCall) -> None:
         turn.verdicts.append(_as_context(after))
 
 
-def _ended(turn: Turn, call: ToolCall, result: UserMessage) -> ToolEnded:
+def _ended(turn: TurnUnderWay, call: ToolCall, result: UserMessage) -> ToolEnded:
     ended = ToolEnded(call, result)
     turn.results[call.id] = ended.result
     turn.on_event(ended)

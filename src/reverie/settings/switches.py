@@ -159,7 +159,7 @@ def flag_named(name: str) -> Flag:
     flag = BY_NAME.get(name)
     if flag is None:
         hint = nearest(name, BY_NAME).removeprefix("; ")
-        do = hint[:1].upper() + hint[1:] if hint else "List the flags to see their names."
+        do = hint[:1].upper() + hint[1:] if hint else "`reverie flags` lists them"
         raise SettingsError("There is no such flag", where=name[:100], do=do)
     return flag
 
@@ -245,4 +245,5 @@ def _table(flag: Flag, raw: Mapping[object, object]) -> tuple[Mapping[str, int],
 
 
 def _said(reasons: list[str]) -> str:
-    return "; ".join(reasons)
+    text = "; ".join(reasons)
+    return f"It {text}" if text.startswith("must ") else text

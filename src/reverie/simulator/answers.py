@@ -130,8 +130,15 @@ def load(path: Path) -> Script:
     """A script from a JSON file: a list of answers, or `{"answers": […], "otherwise": …}`."""
     try:
         value = cast("Json", json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as problem:
-        raise InvalidInput(f"the script cannot be read: {problem}", where=str(path)) from problem
+    except OSError as problem:
+        why = problem.strerror or str(problem)
+        raise InvalidInput(f"the script cannot be read: {why}", where=str(path)) from problem
+    except ValueError as problem:
+        raise InvalidInput(
+            f"the script is no JSON: {problem}",
+            where=str(path),
+            do='Give a list of answers, such as ["Hello."]',
+        ) from problem
     otherwise: Json = SPENT
     if isinstance(value, dict):
         otherwise = value.get("otherwise", SPENT)

@@ -25,7 +25,7 @@ BlockPlace = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownRequest:
     """A request as the model is shown it, and what was done to it."""
 
     body: Object
@@ -54,7 +54,7 @@ class _Walk:
     freed: int = 0
 
 
-def shown(body: Object, count: Tokens, dropped: Sequence[BlockPlace] = ()) -> Shown:
+def shown(body: Object, count: Tokens, dropped: Sequence[BlockPlace] = ()) -> ShownRequest:
     """The request without dropped blocks and with its edits applied."""
     messages = [dict(m) for m in objects(body.get("messages"))]
     gone = set(dropped)
@@ -62,7 +62,7 @@ def shown(body: Object, count: Tokens, dropped: Sequence[BlockPlace] = ()) -> Sh
     edits = _edits(body)
     asked = body.get("context_management") is not None
     if not gone and not edits:
-        return Shown(body, (), asked)
+        return ShownRequest(body, (), asked)
     for edit in edits:
         if edit["type"] == CLEAR_THINKING:
             places, turns = _old_thinking(messages, edit)
@@ -78,7 +78,9 @@ def shown(body: Object, count: Tokens, dropped: Sequence[BlockPlace] = ()) -> Sh
             if freed:
                 number = sum(b["type"] == "tool_result" for b in uses.values())
                 applied.append(_applied(CLEAR_TOOLS, "cleared_tool_uses", number, freed))
-    return Shown({**body, "messages": _rebuilt(messages, gone, replaced)}, tuple(applied), asked)
+    return ShownRequest(
+        {**body, "messages": _rebuilt(messages, gone, replaced)}, tuple(applied), asked
+    )
 
 
 def _applied(kind: str, what: str, number: int, freed: int) -> Object:

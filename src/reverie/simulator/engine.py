@@ -22,7 +22,7 @@ from reverie.simulator.catalogue import CATALOGUE, Models, ModelSpec
 from reverie.simulator.checks import check, check_options
 from reverie.simulator.compaction import check_compaction, summary
 from reverie.simulator.diagnosis import RecentRequests, fingerprint
-from reverie.simulator.edits import Shown, shown
+from reverie.simulator.edits import ShownRequest, shown
 from reverie.simulator.envelope import (
     ANYBODY,
     BINDING_BETA,
@@ -52,7 +52,7 @@ class Received:
     """A request that was found good, before it is answered."""
 
     body: Object
-    shown: Shown
+    shown: ShownRequest
     prompt: Prompt
     bound: Bound
     model: ModelSpec

@@ -34,14 +34,7 @@ async def chat(engine: Engine, text: bytes, headers: Mapping[str, str]) -> Sendi
     """`POST /v1/chat/completions`, in both modes."""
     try:
         body = body_of(text)
-        received = engine.receive(
-            from_chat(body),
-            headers,
-            path=CHAT,
-            rules=OPENAI,
-            original=text.decode(errors="replace"),
-        )
-        outcome = await engine.answered(received)
+        outcome = await answered(engine, from_chat(body), text, headers, CHAT)
     except ApiError as error:
         return refusal(error)
     if body.get("stream") is not True:
@@ -49,6 +42,15 @@ async def chat(engine: Engine, text: bytes, headers: Mapping[str, str]) -> Sendi
     options = body.get("stream_options")
     counted = isinstance(options, dict) and options.get("include_usage") is True
     return befallen(streamed(_chunks(outcome, counted), {}), outcome.fault)
+
+
+async def answered(
+    engine: Engine, body: Object, text: bytes, headers: Mapping[str, str], path: str
+) -> Answered:
+    """What comes of a request: `body` is what the engine reads in its `text`."""
+    original = text.decode(errors="replace")
+    received = engine.receive(body, headers, path=path, rules=OPENAI, original=original)
+    return await engine.answered(received)
 
 
 def refusal(error: ApiError) -> Sending:

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from reverie.simulator.engine import Answered, Engine
 from reverie.simulator.openai_api import (
     OUTPUT,
+    answered,
     arguments_of,
     kept,
     made_call,
@@ -36,14 +37,7 @@ async def responses(engine: Engine, text: bytes, headers: Mapping[str, str]) -> 
     try:
         body = body_of(text)
         items = _history(engine, body)
-        received = engine.receive(
-            from_items(body, items),
-            headers,
-            path=RESPONSES,
-            rules=OPENAI,
-            original=text.decode(errors="replace"),
-        )
-        outcome = await engine.answered(received)
+        outcome = await answered(engine, from_items(body, items), text, headers, RESPONSES)
     except ApiError as error:
         return refusal(error)
     done = response(body, outcome)

@@ -29,6 +29,7 @@ from reverie.light import dataclass
 from reverie.settings import Settings
 from reverie.store.lock import FileLock, alive, process_start
 from reverie.store.plain import flush_folder, read_plain, words
+from reverie.text.counts import plural
 
 NAME = ".consolidate-lock"
 GATE = ".reverie-consolidate.lock"
@@ -142,9 +143,9 @@ class Consolidation:
             self._settle_time()
             seen = self.look()
             if seen.state == "held":
-                minutes = (self._now() - seen.since) / 60
+                minutes = plural(round((self._now() - seen.since) / 60), "minute")
                 raise Held(
-                    f"A dream is under way in process {seen.pid}, for {minutes:.0f} minutes",
+                    f"A dream is under way in process {seen.pid}, for {minutes}",
                     where=str(self.path),
                     do="Wait for it, or stop it",
                 )

@@ -42,7 +42,7 @@ from reverie.store.files import Folder
 from reverie.store.heads import Heads
 from reverie.store.journal import BadLine, Journal
 from reverie.store.memory import MAX_KEPT, FileChange, MemoryFolder
-from reverie.store.objects import LARGEST, Objects
+from reverie.store.objects import LARGEST, Damaged, Objects
 from reverie.store.plain import close, digest, words
 from reverie.transcript.blocks import dump
 from reverie.world import Notice, Say, say_nothing
@@ -335,10 +335,17 @@ class History:
         return self.objects.content(name, self.state.grown)
 
     def _content_or_nothing(self, name: str) -> bytes:
-        try:
-            return self.content(name)
-        except (StoreError, NotFound):
-            return b""
+        """The bytes of a hash. A disk that fails for a moment is asked once more: the name of what
+        grew from them would be wrong, and the file seem changed from outside. One object that is
+        lost for good does not stand in the way."""
+        for _ in range(2):
+            try:
+                return self.content(name)
+            except (NotFound, Damaged):
+                break
+            except StoreError:
+                continue
+        return b""
 
     def check(self) -> tuple[str, ...]:
         """What is wrong with the store: objects that are damaged or missing, lines unread."""

@@ -346,7 +346,7 @@ def session_id(text: str) -> str:
         raise InvalidInput(
             "A session's id is a UUID in lower case",
             where=keys.shown(text),
-            do="List the project's sessions to see their ids",
+            do="`reverie sessions list` shows the ids",
         )
     return text
 

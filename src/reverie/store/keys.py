@@ -174,6 +174,12 @@ class FolderWalk:
                 make_folder(path)
             return cls(path, os.open(path, ROOT))
         except FileNotFoundError as error:
+            if create:
+                raise StoreError(
+                    f"The folder could not be made: {words(error)}",
+                    where=shown(str(path)),
+                    do="See that you may write there; REVERIE_HOME names another place for home",
+                ) from error
             raise NotFound("The folder does not exist", where=str(path)) from error
         except (OSError, ValueError) as error:
             raise StoreError(

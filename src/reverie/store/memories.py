@@ -207,14 +207,15 @@ class Memories:
         body = whole(text.strip())
         if not body:
             raise InvalidInput("There is nothing to remember", do="Say what to remember")
+        secrets.checked(text, key)  # by the lines of the text itself; the write looks at the file
         title = name or title_of(body)
         kind = type or sort_of(body)
-        known, free = self._known(body, entries.key_for(title, kind))
-        if known and not key:
-            with self.folder.locked(), self.history.by(origin):
-                landing.finish(self)
+        with self.folder.locked(), self.history.by(origin):
+            landing.finish(self)  # it may take out the file that has these words
+            known, free = self._known(body, entries.key_for(title, kind))
+            if known and not key:
                 pointed = self.folder.point(known)
-            return Remembered(known, pointed if pointed.changes else None)
+                return Remembered(known, pointed if pointed.changes else None)
         made = entries.new(
             key or free,
             name=title,

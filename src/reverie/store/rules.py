@@ -2,8 +2,9 @@
 
 Both lie below home in a folder of their own, where a hook finds them by the project's root alone.
 The compiled file is derived: it is made anew where a memory changed, from the files that changed,
-and may be deleted at any time. The ledger is added to line by line, by any process, and summed up
-where it has grown long; it names files of rules and holds nothing of their text.
+or by another version of the compiler, from all of them; it may be deleted at any time. The ledger
+is added to line by line, by any process, and summed up where it has grown long; it names files of
+rules and holds nothing of their text.
 
 Only the user's own rules may ask or block. A memory's level counts where the user set it by a
 door of ours; what an agent, a teammate or another program wrote there reminds at most.
@@ -17,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from reverie import __version__
 from reverie.errors import NotFound, ReverieError, StoreError
 from reverie.memory.format import frontmatter
 from reverie.memory.format.entry import TEAM, TopicFile, is_topic
@@ -36,6 +38,9 @@ MAX_LEDGER = 512 * 1024
 MAX_HEAD = MAX_BYTES + len(BOM) + 4_096
 """Bytes of a memory that are read for its rule: the head, and the sentence behind it."""
 MAX_FILE = 64 * 1024 * 1024
+COMPILER = f"{__version__}.1"
+"""Who compiled: what another one made is compiled again, since it may have read it otherwise.
+The last number goes up where rules are read otherwise between two versions."""
 
 
 def compile_written(memories: Memories, root: Path) -> None:
@@ -77,16 +82,17 @@ class RuleStore:
                 found[key] = row
         rules = [row[2] for row in found.values() if row[2] is not None]
         self._book, self._stamp = RuleBook(rules), stamp
-        if (changed or found.keys() != seen.keys()) and (rules or seen):
+        if (changed or found.keys() != seen.keys()) and (rules or seen or self._is_compiled()):
             self._write(found, rules)
         return self._book
 
     def put(self, keys: Iterable[str]) -> None:
-        """Compile these files alone into what is there; all of them where there is nothing yet."""
+        """Compile these files alone into what is there; all of them where there is nothing yet, or
+        another version compiled it."""
         fresh = {key: self._rule(key) if self._exists(key) else None for key in keys}
         known = self._compiled()
         if known is None:
-            if any(fresh.values()):
+            if any(fresh.values()) or self._is_compiled():
                 self.book()
             return
         if not any(fresh.values()) and not any(rule.get("file") in fresh for rule in known):
@@ -94,19 +100,27 @@ class RuleStore:
         kept = [rule for rule in known if rule.get("file") not in fresh]
         rules = [*kept, *filter(None, fresh.values())]
         rules.sort(key=lambda rule: rule.get("file", ""))
-        data = packed(self._root, str(self._memories.root), rules)
-        self._files.write(f"{self._name}.rules", data, durable=False)
+        self._files.write(f"{self._name}.rules", self._packed(rules), durable=False)
+
+    def _packed(self, rules: Sequence[CompiledRule]) -> bytes:
+        return packed(self._root, str(self._memories.root), rules, COMPILER)
 
     def _exists(self, key: str) -> bool:
         return self._memories.folder.exists(key)
 
     def _compiled(self) -> list[CompiledRule] | None:
-        """The rules as they were compiled last; None where they are not, or cannot be read."""
+        """The rules as they were compiled last; None where they are not, or cannot be read, or
+        were compiled otherwise."""
         try:
             found = PackedRules(self._files.read(f"{self._name}.rules", MAX_FILE))
+            if found.by != COMPILER:
+                return None
             return [found.rule_at(number) for number in range(len(found))]
         except (NotFound, StoreError, ValueError, LookupError, TypeError):
             return None
+
+    def _is_compiled(self) -> bool:
+        return self._files.exists(f"{self._name}.rules")
 
     def _now(self) -> tuple[object, ...] | None:
         """What changes whenever a file is put into the folder, or taken out of it."""
@@ -161,14 +175,14 @@ class RuleStore:
         except (NotFound, StoreError, ValueError):
             return {}
         known = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-        return known.get("files", {}) if known.get("v") == 1 else {}
+        return known.get("files", {}) if known.get("v") == COMPILER else {}
 
     def _write(self, found: dict[str, list[Any]], rules: Sequence[CompiledRule]) -> None:
         """Both files, or neither: a disk that is full keeps no rule from being looked at."""
-        text = json.dumps({"v": 1, "files": found}, ensure_ascii=False, separators=(",", ":"))
-        data = packed(self._root, str(self._memories.root), rules)
+        value = {"v": COMPILER, "files": found}
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         with contextlib.suppress(StoreError):
-            self._files.write(f"{self._name}.rules", data, durable=False)
+            self._files.write(f"{self._name}.rules", self._packed(rules), durable=False)
             self._files.write(f"{self._name}.seen", text.encode(), durable=False)
 
     # --- the ledger

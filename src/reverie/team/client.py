@@ -61,7 +61,7 @@ class Hostile(Permanent):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ServerAnswer:
     """What came back."""
 
     status: int
@@ -155,7 +155,7 @@ class TeamClient:
 
     # Asking
 
-    def _written(self, expected: str, data: bytes) -> Answer:
+    def _written(self, expected: str, data: bytes) -> ServerAnswer:
         """The answer to a write; one that came too soon is sent again when it may, within the
         time that a request has."""
         left = self._seconds
@@ -167,7 +167,7 @@ class TeamClient:
             left -= wait
             self._sleep(wait)
 
-    def _asked(self, more: str = "", *, known: str) -> Answer:
+    def _asked(self, more: str = "", *, known: str) -> ServerAnswer:
         headers = {"If-None-Match": known} if known else {}
         return self._send("GET", self._where("", more), headers, None, LARGEST)
 
@@ -176,7 +176,7 @@ class TeamClient:
 
     def _send(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None, most: int
-    ) -> Answer:
+    ) -> ServerAnswer:
         connection = self._connection()
         sent = {"Authorization": f"Bearer {self._token}", "Accept": "application/json", **headers}
         if body is not None:
@@ -188,7 +188,7 @@ class TeamClient:
             if len(data) > most:
                 raise _hostile(f"The answer is over {most:,} bytes")
             found = {name.lower(): value for name, value in response.getheaders()}
-            return Answer(response.status, found, data)
+            return ServerAnswer(response.status, found, data)
         except (OSError, http.client.HTTPException) as error:
             raise Offline(
                 f"The team server does not answer: {error or type(error).__name__}",
@@ -210,7 +210,7 @@ class TeamClient:
 
     # Reading
 
-    def _must_be(self, answer: Answer, wanted: int) -> None:
+    def _must_be(self, answer: ServerAnswer, wanted: int) -> None:
         status = answer.status
         if status == wanted:
             return
@@ -229,7 +229,7 @@ class TeamClient:
         }.get(status, "See the server's log")
         raise Permanent(said, where=self.url, do=do)
 
-    def _state(self, answer: Answer, *, contents: bool) -> RemoteState | None:
+    def _state(self, answer: ServerAnswer, *, contents: bool) -> RemoteState | None:
         if answer.status == 304:
             return None
         self._must_be(answer, 200)
@@ -255,13 +255,13 @@ def _hostile(what: str, where: str = "") -> Hostile:
     return Hostile(what, where=where[:200], do="Nothing was taken; ask whoever runs the server")
 
 
-def _after(answer: Answer) -> float:
+def _after(answer: ServerAnswer) -> float:
     """The seconds that a server asks to wait, or 0."""
     text = answer.headers.get("retry-after", "")
     return float(text) if text.isascii() and text.isdigit() else 0.0
 
 
-def _said(answer: Answer) -> str:
+def _said(answer: ServerAnswer) -> str:
     """What an error says, if it is short and plain."""
     try:
         found = json.loads(answer.body[:10_000])
@@ -272,7 +272,7 @@ def _said(answer: Answer) -> str:
     return f"The team server answers {answer.status}" + (f": {plain[:200]}" if plain else "")
 
 
-def _object(answer: Answer) -> dict[str, object]:
+def _object(answer: ServerAnswer) -> dict[str, object]:
     try:
         found = json.loads(answer.body.decode())
     except (ValueError, RecursionError):
@@ -306,7 +306,7 @@ def _check(key: str, sha: str) -> None:
         raise _hostile("A checksum is not one", key)
 
 
-def _tag_in(answer: Answer) -> str:
+def _tag_in(answer: ServerAnswer) -> str:
     tag = answer.headers.get("etag", "")
     if not (2 < len(tag) <= 102 and tag[0] == tag[-1] == '"' and tag.isascii()):
         raise _hostile("The answer has no tag")

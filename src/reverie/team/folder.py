@@ -168,7 +168,7 @@ def load(memories: Memories, url: str, repo: str) -> Agreed:
     if isinstance(declined, dict):
         for key, pair in cast("dict[str, object]", declined).items():
             if isinstance(pair, list):
-                fresh.declined[key] = [str(one) for one in cast("list[object]", pair)][:2]
+                fresh.declined[key] = [str(one) for one in cast("list[object]", pair)]
     return fresh
 
 

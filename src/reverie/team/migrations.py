@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from reverie.errors import InvalidInput
 from reverie.team.database import Database, Transaction
+from reverie.text.counts import plural
 
 Steps: TypeAlias = tuple[tuple[str, ...], ...]
 STEPS: Steps = (
@@ -104,6 +105,6 @@ def refuse_newer(known: int, steps: Steps) -> None:
     """A database that a later version wrote is not touched."""
     if known > len(steps):
         raise InvalidInput(
-            f"The database has {known} steps, this version knows {len(steps)}",
+            f"The database has {plural(known, 'step')}, this version knows {len(steps)}",
             do="Use the version of Reverie that wrote it, or a newer one",
         )

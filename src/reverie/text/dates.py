@@ -169,8 +169,22 @@ def relative(text: str, written: float) -> tuple[When, ...]:
     for found in _RELATIVE.finditer(own(text)):
         meant = _meant(found, base)
         if meant and not _told(text, found.end()):
-            out.append(When(found.start(), found.end(), found[0], meant))
+            out.append(When(found.start(), found.end(), found[0], _as_said(text, found, meant)))
     return tuple(out)
+
+
+_BEHIND = re.compile(
+    r"\b(?:by|before|until|till|on|in|from|since|after|for|of|than|during|about|around)\s+$",
+    re.IGNORECASE,
+)
+
+
+def _as_said(text: str, found: re.Match[str], meant: str) -> str:
+    """What is meant as its sentence has it: no second preposition, a capital at its head."""
+    before, after = text[max(0, found.start() - 12) : found.start()], text[found.end() :][:2]
+    if _BEHIND.search(before) or after in ("'s", "’s"):
+        meant = re.sub(r"^(?:on|in) ", "", meant)
+    return meant[:1].upper() + meant[1:] if found[0][:1].isupper() else meant
 
 
 def undated(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reverie.light import pattern
 
 # CSI; strings up to their end (OSC, DCS, SOS, PM, APC); all other sequences; in both spellings
-_SEQUENCE = pattern(
+SEQUENCE = pattern(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
     r"|\x1b[ -/]*[0-~]?"
@@ -24,7 +24,7 @@ def clean(text: str) -> str:
 
 def without_sequences(text: str) -> str:
     """The text without escape sequences; single control signs stay."""
-    return _SEQUENCE.sub("", text)
+    return SEQUENCE.sub("", text)
 
 
 def line(text: str, limit: int = 200) -> str:

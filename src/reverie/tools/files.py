@@ -27,6 +27,7 @@ from reverie.errors import NotFound
 from reverie.store.files import Changed
 from reverie.store.keys import shown
 from reverie.store.plain import digest, read_open
+from reverie.text.counts import plural
 from reverie.tools.places import EDITABLE, content
 from reverie.tools.tool import FileChange, Input, Output, Tool, ToolContext, ToolFailed
 
@@ -133,7 +134,7 @@ def _fill(page: Page, file: BinaryIO, offset: int) -> int | None:
         if not page.add(number, text.replace("\0", "\N{REPLACEMENT CHARACTER}"), length):
             return number
     if number < offset and number:
-        raise ToolFailed(f"the file has {number:,} lines; line {offset:,} is past its end")
+        raise ToolFailed(f"the file has {plural(number, 'line')}; line {offset:,} is past its end")
     return None
 
 

@@ -22,6 +22,7 @@ from reverie.errors import InvalidMessage, NotFound, PathRefused, StoreError
 from reverie.layers.tool_results import FOLDER
 from reverie.light import dataclass
 from reverie.store.keys import beneath
+from reverie.text.counts import plural
 from reverie.tools.tool import Input, Output, StoredResults, Tool, ToolContext, ToolFailed
 from reverie.transcript.blocks import parse, text_of
 from reverie.transcript.records import ResultDecided
@@ -44,7 +45,7 @@ class ReadRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class StoredFile:
     """One stored file: its key in the project's folder, and the record it must match."""
 
     key: str
@@ -91,11 +92,11 @@ def _stored(reference: str, wanted: ReadRange, stored: StoredResults) -> Output 
         return page(shelf.key, warning, _text(file, shelf.key), wanted)
 
 
-def locate(reference: str, stored: StoredResults) -> Shelf | None:
+def locate(reference: str, stored: StoredResults) -> StoredFile | None:
     """The file a reference names; None where it names none of this project's."""
     records = {c: d for c, d in stored.view().decisions.items() if d.path}
     if reference in records:
-        return Shelf(_key(records[reference], stored), records[reference])
+        return StoredFile(_key(records[reference], stored), records[reference])
     root, session = stored.folder.root, stored.session
     path = os.path.normpath(os.path.join(root / session, reference))
     base = os.path.realpath(root)
@@ -107,7 +108,7 @@ def locate(reference: str, stored: StoredResults) -> Shelf | None:
         return None
     if FOLDER not in key.split("/")[:-1] or not _exists_or_known(key, stored, records):
         return None
-    return Shelf(key, next((r for r in records.values() if _key(r, stored) == key), None))
+    return StoredFile(key, next((r for r in records.values() if _key(r, stored) == key), None))
 
 
 def _exists_or_known(key: str, stored: StoredResults, records: dict[str, ResultDecided]) -> bool:
@@ -132,7 +133,7 @@ def _key(record: ResultDecided, stored: StoredResults) -> str:
     return own
 
 
-def _difference(shelf: Shelf, stored: StoredResults) -> str:
+def _difference(shelf: StoredFile, stored: StoredResults) -> str:
     if shelf.record is None:
         return ""
     try:
@@ -215,7 +216,7 @@ def page(title: str, warning: str, file: BinaryIO, wanted: ReadRange) -> Output:
             break
         rows.append(found.row)
     if len(rows) == 1:
-        what = f"no line holds {wanted.query!r}" if needle else f"it has {lines:,} lines"
+        what = f"no line holds {wanted.query!r}" if needle else f"it has {plural(lines, 'line')}"
         rows.append(f"[nothing: {what}]")
     return Output("\n".join(rows))
 

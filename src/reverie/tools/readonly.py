@@ -15,7 +15,7 @@ from reverie.store.private import GIT, is_secret
 from reverie.tools import command
 from reverie.tools.confined import ConfinedFiles
 from reverie.tools.finder import SKIPPED
-from reverie.tools.sandbox import PROGRAMS, Box
+from reverie.tools.sandbox import PROGRAMS, SandboxBox
 from reverie.tools.tool import Denied, ToolFailed
 
 LOOKED_AT = 100_000
@@ -47,7 +47,7 @@ def _checked(one: command.Simple) -> str:
     return str(one)
 
 
-def box_of(files: ConfinedFiles, most: int = LOOKED_AT) -> Box:
+def box_of(files: ConfinedFiles, most: int = LOOKED_AT) -> SandboxBox:
     """What the shell may see: what the typed tools may read, secrets masked."""
     folders = [p for p in files.refused if any(beneath(r, p) for r in files.readable)]
     found = _Masked(folders)
@@ -56,7 +56,7 @@ def box_of(files: ConfinedFiles, most: int = LOOKED_AT) -> Box:
     cwd = files.cwd if files.allows(files.cwd) else files.readable[0]
     readable = tuple(p for p in files.readable if p.exists())
     inside = [p for p in found.files if not any(beneath(f, p) for f in folders)]
-    return Box(readable, tuple(sorted(set(folders))), tuple(sorted(set(inside))), cwd)
+    return SandboxBox(readable, tuple(sorted(set(folders))), tuple(sorted(set(inside))), cwd)
 
 
 class _Masked:

@@ -40,7 +40,7 @@ WHERE = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/run/wrappers/bin:/run/cur
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class SandboxBox:
     """What a command may see: folders to read, and paths in them it may not."""
 
     readable: tuple[Path, ...]
@@ -79,7 +79,7 @@ class Sandbox:
         """Read a file, try to write one, and look from outside whether it is there."""
         (folder / "known").write_text("known")
         sink = Gathered(4_096)
-        box = Box((folder,), cwd=folder)
+        box = SandboxBox((folder,), cwd=folder)
         ended = await self._run("echo x 2>/dev/null > written; cat known", box, sink, 20.0)
         if (folder / "written").exists():
             return f"{self._program} let a file be written"
@@ -87,14 +87,14 @@ class Sandbox:
             return ""
         return f"{self._program} does not work here: {sink.text.strip()[:300]}"
 
-    async def run(self, script: str, box: Box, sink: Gathered, seconds: float) -> Exit:
+    async def run(self, script: str, box: SandboxBox, sink: Gathered, seconds: float) -> Exit:
         """Run a shell script in the sandbox, or NotAvailable."""
         reason = await self.why_not()
         if reason:
             raise NotAvailable(f"there is no shell here: {reason}")
         return await self._run(script, box, sink, seconds)
 
-    async def _run(self, script: str, box: Box, sink: Gathered, seconds: float) -> Exit:
+    async def _run(self, script: str, box: SandboxBox, sink: Gathered, seconds: float) -> Exit:
         argv = [self._found(box.readable), *arguments(script, box)]
         if not argv[0]:
             raise NotAvailable(f"there is no {self._program} outside what it would confine")
@@ -104,7 +104,7 @@ class Sandbox:
         return find_program(self._program, WHERE, inside)
 
 
-def arguments(script: str, box: Box) -> list[str]:
+def arguments(script: str, box: SandboxBox) -> list[str]:
     """What bubblewrap is told."""
     python = os.path.realpath(sys.executable)
     options = ["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
@@ -134,7 +134,7 @@ def _system() -> list[str]:
     return options
 
 
-def _bound(box: Box) -> list[str]:
+def _bound(box: SandboxBox) -> list[str]:
     """Folders that may be read, outer ones first, and what is masked in them."""
     rows = [(path, ["--ro-bind", str(path), str(path)]) for path in box.readable]
     rows += [(path, ["--tmpfs", str(path)]) for path in box.masked_folders]
@@ -144,7 +144,7 @@ def _bound(box: Box) -> list[str]:
     return [option for _, options in ordered for option in options] + closed
 
 
-def _rules(box: Box, shell: str) -> dict[str, object]:
+def _rules(box: SandboxBox, shell: str) -> dict[str, object]:
     programs = [p for name in box.programs if (p := _program(name))]
     return {
         "read": ["/usr", *SYSTEM, "/etc/ld.so.cache", *map(str, box.readable)],

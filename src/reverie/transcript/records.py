@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Literal, TypeAlias, TypeVar, dataclass_transform
 
-from reverie.light import dataclass
+from reverie.light import dataclass, pattern
 from reverie.transcript.blocks import Block
 
 Role: TypeAlias = Literal["user", "assistant"]
@@ -163,6 +163,7 @@ class ForkEnded:
     usage: Usage
     requests: int
     outcome: Literal["completed", "failed", "cancelled"]
+    model: str = ""  # that answered; where none is named, it is reckoned as its session's
 
 
 @unchanging
@@ -250,6 +251,17 @@ class UserMessage:
 
     blocks: tuple[Block, ...]
     origin: str = "user"
+
+
+_NOBODY = ("tool", "interrupted", "go_on", "hook", "client", "agent")  # origins that are no person
+_FRAMED = pattern(r"\s*<(?:system-reminder|task-notification|local-command-|command-|bash-)")
+
+
+def is_typed(text: str, origin: str = "user") -> bool:
+    """Whether a text of a user's message is a person's, and no program's in their place. Clients
+    put reminders, commands and what these printed there, each in a frame; where a client's frames
+    are not known, its door tells them by their shape and names the client as the origin."""
+    return origin.partition(":")[0] not in _NOBODY and not _FRAMED.match(text)
 
 
 @unchanging

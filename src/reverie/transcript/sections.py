@@ -31,7 +31,7 @@ _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class NotesSection:
     """A part of the notes, as the text it is."""
 
     heading: str  # with its line end; empty for what stands before the first
@@ -63,16 +63,16 @@ class Section:
         return before + text + self.body[len(self.body.rstrip()) :]
 
 
-def sections(text: str) -> tuple[Section, ...]:
+def sections(text: str) -> tuple[NotesSection, ...]:
     """A text taken apart. A `# ` in a code block is a heading only with its italic line."""
     lines = _LINE.findall(text)
     starts = list(_headings(lines))
     ends = [*starts, len(lines)]
-    out = [Section("", "", "".join(lines[: ends[0]]))]
+    out = [NotesSection("", "", "".join(lines[: ends[0]]))]
     for start, end in zip(starts, ends[1:], strict=True):
         heading, *below = lines[start:end]
         about = below.pop(0) if below and _ITALIC.fullmatch(below[0]) else ""
-        out.append(Section(heading, about, "".join(below)))
+        out.append(NotesSection(heading, about, "".join(below)))
     return tuple(s for s in out if s.text)
 
 

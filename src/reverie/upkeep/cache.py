@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from reverie.errors import InvalidMessage, ReverieError
+from reverie.providers.choose import EMBEDDED
 from reverie.session.budget import weight
 from reverie.session.library import Library, SessionDisk
 from reverie.session.reading import Transcript
@@ -37,6 +38,11 @@ class AnsweredRequest:
     entry: str
     usage: Usage
     requests: int = 1  # more where only a fork's sum is known
+    model: str = ""  # that answered, where it is told
+
+    @property
+    def billed(self) -> bool:
+        return self.model != EMBEDDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +105,9 @@ def cache_report(library: Library, session: str, settings: Settings) -> CacheRep
     for entry in main.entries:
         record = entry.record
         if isinstance(record, ForkEnded) and record.agent not in seen and record.requests:
-            usage, count = record.usage, record.requests
-            asked.append(
-                AnsweredRequest(entry.at, record.source, record.agent, entry.id, usage, count)
-            )
+            who = (record.source, record.agent, entry.id)
+            used = (record.usage, record.requests, record.model)
+            asked.append(AnsweredRequest(entry.at, *who, *used))
     sent = sum(isinstance(e.record, Sent) for e in main.entries)
     answers = sum(isinstance(e.record, AssistantMessage) for e in main.entries)
     return CacheReport(
@@ -123,8 +128,8 @@ def _asked(entries: Sequence[Entry], agent: str) -> Iterator[AnsweredRequest]:
         if isinstance(entry.record, Sent):
             source = entry.record.source
         elif isinstance(entry.record, AssistantMessage):
-            usage = entry.record.usage or NOTHING
-            yield AnsweredRequest(entry.at, source or "main", agent, entry.id, usage)
+            usage, model = entry.record.usage or NOTHING, entry.record.model
+            yield AnsweredRequest(entry.at, source or "main", agent, entry.id, usage, model=model)
 
 
 def _agents(library: Library, session: str) -> Iterator[tuple[str, list[Entry], list[str]]]:
@@ -190,13 +195,14 @@ def _sum(asked: Sequence[AnsweredRequest]) -> Usage:
 
 
 def counts(asked: Sequence[AnsweredRequest], breaks: int, settings: Settings) -> dict[str, Any]:
-    """The sums of some requests, their hit rate and their cost."""
+    """The sums of some requests, and the hit rate and cost of those that are billed."""
     usage = _sum(asked)
+    billed = _sum([one for one in asked if one.billed])
     return {
         "requests": sum(a.requests for a in asked),
         **asdict(usage),
-        "hit_rate": round(usage.hit_rate, 4),
-        "cost": round(weight(usage, settings), 1),
+        "hit_rate": round(billed.hit_rate, 4),
+        "cost": round(weight(billed, settings), 1),
         "breaks": breaks,
     }
 

@@ -44,7 +44,8 @@ def change_setting(home: Path, name: str, text: str | None, environ: Mapping[str
     if text is not None:
         value, reason = from_text(SETTINGS[field], text, environ)
         if reason:
-            raise SettingsError("The setting cannot take this value", where=camel(field), do=reason)
+            do = f"It {reason}" if reason.startswith("must ") else reason
+            raise SettingsError("The setting cannot take this value", where=camel(field), do=do)
     _change(home, SETTINGS_FILE, lambda before: _with_setting(before, field, value))
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from reverie.store.recall.base import discard
 
 PATIENCE = 5.0
-VERSION = "3"
+VERSION = "4"
 NAME = "page.sqlite3"
 _SAFE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _SCHEMA = """

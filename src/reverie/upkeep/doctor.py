@@ -37,7 +37,7 @@ from reverie.transcript.records import Entry, HeadSet, UserMessage
 from reverie.transcript.request import Request, render
 from reverie.transcript.view import EMPTY
 from reverie.upkeep import home_files
-from reverie.upkeep.installed import Desk
+from reverie.upkeep.installed import KnownClients
 from reverie.upkeep.memory import find_memory, list_memories
 from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.proxy_address import ProxyAddress, known_token, object_in, status
@@ -319,10 +319,10 @@ def _locks(examined: Examination) -> Iterator[Check]:
 
 def _clients(examined: Examination) -> Iterator[Check]:
     place = examined.place
-    desk = Desk(place.environ, place.home)
-    for name in desk.installed():
-        address = ProxyAddress(desk.port(name), known_token(place.home))
-        if not desk.in_place(name, address):
+    clients = KnownClients(place.environ, place.home)
+    for name in clients.installed():
+        address = ProxyAddress(clients.port(name), known_token(place.home))
+        if not clients.in_place(name, address):
             do = f"`reverie install {name}` puts it back, `reverie uninstall {name}` forgets it"
             yield Check("clients", "problem", f"{name}: its settings no longer name the proxy", do)
             continue

@@ -37,7 +37,7 @@ from reverie.store.lock import FileLock
 from reverie.store.memory import MemoryFolder
 from reverie.store.objects import OBJECTS
 from reverie.store.plain import read_plain
-from reverie.upkeep.forgetting import Rewriter, Touched
+from reverie.upkeep.forgetting import Rewriter, TouchedFile
 
 LOCK = ".reverie-forget.lock"
 _PASSES = 3
@@ -68,7 +68,7 @@ class ForgetHit:
 class ForgetReport:
     """What was changed where, and what still holds the words, with the reason."""
 
-    touched: tuple[Touched, ...] = ()
+    touched: tuple[TouchedFile, ...] = ()
     remaining: tuple[tuple[str, str], ...] = ()
     searched: int = 0
     dry_run: bool = False
@@ -97,7 +97,7 @@ class Forgetting:
             return ForgetReport(dry_run=dry_run)
         if dry_run:
             hits = self.search(words)
-            found = tuple(Touched(str(h.path), h.kind, h.count) for h in hits if self._ours(h))
+            found = tuple(TouchedFile(str(h.path), h.kind, h.count) for h in hits if self._ours(h))
             left = tuple((str(h.path), _WHY) for h in hits if not self._ours(h))
             return ForgetReport(found, left, self.searched, True)
         lock = FileLock(self.home / LOCK)
@@ -109,7 +109,7 @@ class Forgetting:
 
     def _forgotten(self, words: ForgetWords) -> ForgetReport:
         marks = ForgottenWords(self.home)
-        touched: list[Touched] = []
+        touched: list[TouchedFile] = []
         try:
             for attempt in range(_PASSES):
                 hits = [hit for hit in self.search(words) if self._ours(hit)]
@@ -235,7 +235,7 @@ class Forgetting:
         ]
 
     def _rewrite(
-        self, words: ForgetWords, hits: Sequence[ForgetHit], touched: list[Touched]
+        self, words: ForgetWords, hits: Sequence[ForgetHit], touched: list[TouchedFile]
     ) -> None:
         with Folder(self.home) as files:
             rewriter = Rewriter(files, words, self.now(), self.new_id, touched)
@@ -282,11 +282,11 @@ def _opened(path: Path) -> Generator[Folder | None]:
         yield folder
 
 
-def _swept(path: Path, touched: list[Touched]) -> None:
+def _swept(path: Path, touched: list[TouchedFile]) -> None:
     """What a writer that died left behind; one that lives puts its file in place soon."""
     with Folder(path.parent, create=False) as folder:
         if folder.sweep(older_than=0.0):
-            touched.append(Touched(str(path), "temporary", 1))
+            touched.append(TouchedFile(str(path), "temporary", 1))
 
 
 def _count(words: ForgetWords, path: Path) -> int:

@@ -39,7 +39,7 @@ _KEY = re.compile(rb'"key":("(?:[^"\\]|\\.)*")')
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class TouchedFile:
     """A file that was changed, or would be."""
 
     path: str
@@ -55,10 +55,10 @@ class Rewriter:
     words: ForgetWords
     at: float
     new_id: Callable[[], str]
-    touched: list[Touched] = field(default_factory=list[Touched])
+    touched: list[TouchedFile] = field(default_factory=list[TouchedFile])
 
     def _did(self, key: str, kind: str, count: int) -> None:
-        self.touched.append(Touched(str(self.files.root / key), kind, count))
+        self.touched.append(TouchedFile(str(self.files.root / key), kind, count))
 
     def _put(self, key: str, data: bytes) -> None:
         """Replace a file's contents, and leave its time."""

@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from reverie.errors import InvalidInput
 from reverie.upkeep import jsonc
-from reverie.upkeep.jsonc import Patch
+from reverie.upkeep.jsonc import TextPatch
 from reverie.upkeep.proxy_address import ProxyAddress
 
 RESULTS = "projects/*/*/tool-results/**"
@@ -76,7 +76,7 @@ class Installation:
     before: str | None
     """The digest of the file as it was; None where there was none."""
     after: str
-    patches: tuple[Patch, ...]
+    patches: tuple[TextPatch, ...]
     edits: tuple[Edit, ...]
 
 
@@ -153,7 +153,7 @@ def install(client: Client, text: str | None, wishes: tuple[Wish, ...]) -> Insta
     now = form.empty if text is None else text
     notes: list[str] = []
     edits: list[Edit] = []
-    patches = [Patch(0, "", form.empty)] if text is None and form.empty else []
+    patches = [TextPatch(0, "", form.empty)] if text is None and form.empty else []
     for wish in wishes:
         try:
             edit, patch = form.fulfilled(now, wish)
@@ -226,7 +226,7 @@ class _Json:
     def is_empty(self, text: str) -> bool:
         return jsonc.read(text).value == {}
 
-    def fulfilled(self, text: str, wish: Wish) -> tuple[Edit, Patch | None]:
+    def fulfilled(self, text: str, wish: Wish) -> tuple[Edit, TextPatch | None]:
         held = jsonc.at(text, wish.path)
         edit = Edit(wish, _present(text, wish.path), held.value if held else None)
         if held and (
@@ -254,7 +254,7 @@ class _Json:
         return text, ""
 
 
-def _is_list(wish: Wish, held: jsonc.Node) -> bool:
+def _is_list(wish: Wish, held: jsonc.JsonNode) -> bool:
     return wish.add and isinstance(held.value, list)
 
 
@@ -270,7 +270,7 @@ class _Toml:
     def is_empty(self, text: str) -> bool:
         return not text.strip()
 
-    def fulfilled(self, text: str, wish: Wish) -> tuple[Edit, Patch | None]:
+    def fulfilled(self, text: str, wish: Wish) -> tuple[Edit, TextPatch | None]:
         (key,) = wish.path
         data = _toml(text)
         old = data.get(key)
@@ -279,8 +279,8 @@ class _Toml:
             return edit, None
         line = f"{key} = {json.dumps(wish.value)}"
         if key not in data:
-            return edit, _checked(text, [Patch(0, "", line + "\n")], {**data, key: wish.value})
-        found = [Patch(m.start(1), m[1], line) for m in _assignments(key, text)]
+            return edit, _checked(text, [TextPatch(0, "", line + "\n")], {**data, key: wish.value})
+        found = [TextPatch(m.start(1), m[1], line) for m in _assignments(key, text)]
         return edit, _checked(text, found, {**data, key: wish.value})
 
     def undone(self, text: str, edit: Edit) -> tuple[str, str]:
@@ -291,9 +291,9 @@ class _Toml:
         rest = {name: value for name, value in data.items() if name != key}
         if edit.replaced:
             line, wanted = f"{key} = {json.dumps(edit.old)}", {**rest, key: edit.old}
-            found = [Patch(m.start(1), m[1], line) for m in _assignments(key, text)]
+            found = [TextPatch(m.start(1), m[1], line) for m in _assignments(key, text)]
         else:
-            found, wanted = [Patch(m.start(), m[0], "") for m in _assignments(key, text)], rest
+            found, wanted = [TextPatch(m.start(), m[0], "") for m in _assignments(key, text)], rest
         return _checked(text, found, wanted).on(text), ""
 
 
@@ -304,7 +304,7 @@ def _assignments(key: str, text: str) -> list[re.Match[str]]:
     return list(re.finditer(form, text, re.MULTILINE))
 
 
-def _checked(text: str, patches: list[Patch], wanted: dict[str, Any]) -> Patch:
+def _checked(text: str, patches: list[TextPatch], wanted: dict[str, Any]) -> TextPatch:
     for patch in patches:
         try:
             if tomllib.loads(patch.on(text)) == wanted:

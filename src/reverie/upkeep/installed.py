@@ -23,7 +23,7 @@ from reverie.settings.values import read_object
 from reverie.store.files import Folder
 from reverie.upkeep import install as plans
 from reverie.upkeep.install import CLIENTS, Client, Edit, Installation, InstallPlan, Wish
-from reverie.upkeep.jsonc import Patch
+from reverie.upkeep.jsonc import TextPatch
 from reverie.upkeep.proxy_address import PORT, ProxyAddress, forget_token, make_token
 
 _RECORDS = "installed"
@@ -51,7 +51,7 @@ class SettingsChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class KnownClients:
     """The clients of one user, as one home of ours knows them."""
 
     environ: Mapping[str, str]
@@ -174,7 +174,7 @@ def _installation(record: Mapping[str, Any]) -> Installation:
         record["client"],
         record["before"],
         record["after"],
-        tuple(Patch(**one) for one in record["patches"]),
+        tuple(TextPatch(**one) for one in record["patches"]),
         tuple(_edit(one) for one in record["edits"]),
     )
 

@@ -27,26 +27,26 @@ class Unreadable(InvalidInput):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class JsonNode:
     """A value, where it stands in the text, and what it holds."""
 
     start: int
     end: int
     value: Any
-    members: tuple[Member, ...] = ()
+    members: tuple[JsonMember, ...] = ()
 
-    def member(self, name: str) -> Member | None:
+    def member(self, name: str) -> JsonMember | None:
         """The member of this name; the last one where there are several, as readers take it."""
         return next((m for m in reversed(self.members) if m.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class JsonMember:
     """A member of an object, or an item of a list, from its first character to its last."""
 
     start: int
     name: str
-    node: Node
+    node: JsonNode
 
     @property
     def end(self) -> int:
@@ -54,7 +54,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Patch:
+class TextPatch:
     """In the text at `at`, `old` gives way to `new`."""
 
     at: int
@@ -66,8 +66,8 @@ class Patch:
             raise InvalidInput("a patch does not fit the text", where=f"character {self.at}")
         return text[: self.at] + self.new + text[self.at + len(self.old) :]
 
-    def back(self) -> Patch:
-        return Patch(self.at, self.new, self.old)
+    def back(self) -> TextPatch:
+        return TextPatch(self.at, self.new, self.old)
 
 
 # --- reading
@@ -104,7 +104,7 @@ class _Reader:
         self.at = found.end()
         return value
 
-    def value(self, depth: int = 0) -> Node:
+    def value(self, depth: int = 0) -> JsonNode:
         self.skip()
         start = self.at
         if depth > _DEEPEST:
@@ -117,23 +117,23 @@ class _Reader:
             held = [m.node.value for m in members]
         elif self.text.startswith('"', self.at):
             held = self.string()
-            return Node(start, self.at, held)
+            return JsonNode(start, self.at, held)
         else:
             return self.plain(start)
-        return Node(start, self.at, held, tuple(members))
+        return JsonNode(start, self.at, held, tuple(members))
 
-    def plain(self, start: int) -> Node:
+    def plain(self, start: int) -> JsonNode:
         found = _PLAIN.match(self.text, self.at)
         if found is None:
             raise self.fail("a value is missing or cannot be read")
         self.at = found.end()
         try:
-            return Node(start, self.at, json.loads(found[0]))
+            return JsonNode(start, self.at, json.loads(found[0]))
         except ValueError:  # a number that begins with a nought
             raise self.fail("a value that is none") from None
 
-    def members(self, closing: str, depth: int, *, named: bool) -> list[Member]:
-        found: list[Member] = []
+    def members(self, closing: str, depth: int, *, named: bool) -> list[JsonMember]:
+        found: list[JsonMember] = []
         while not self.take(closing):
             if found and not self.take(","):
                 raise self.fail(f"a comma or {closing} is missing")
@@ -145,11 +145,11 @@ class _Reader:
                 name = self.string()
                 if not self.take(":"):
                     raise self.fail("a colon is missing")
-            found.append(Member(start, name, self.value(depth + 1)))
+            found.append(JsonMember(start, name, self.value(depth + 1)))
         return found
 
 
-def read(text: str) -> Node:
+def read(text: str) -> JsonNode:
     """The one value of the text; `Unreadable` names the line where it cannot be read."""
     reader = _Reader(text)
     node = reader.value()
@@ -162,7 +162,7 @@ def read(text: str) -> Node:
 # --- changing
 
 
-def put(text: str, path: Sequence[str], value: Any) -> Patch:
+def put(text: str, path: Sequence[str], value: Any) -> TextPatch:
     """The member at `path` has `value`; objects on the way that are missing are made."""
     node = read(text)
     for depth, name in enumerate(path):
@@ -174,10 +174,12 @@ def put(text: str, path: Sequence[str], value: Any) -> Patch:
                 value = {inner: value}
             return _inserted(text, node, depth + 1, f"{json.dumps(name)}: ", value)
         node = found.node
-    return Patch(node.start, text[node.start : node.end], _dumped(value, len(path), _unit(text)))
+    return TextPatch(
+        node.start, text[node.start : node.end], _dumped(value, len(path), _unit(text))
+    )
 
 
-def added(text: str, path: Sequence[str], item: Any) -> Patch:
+def added(text: str, path: Sequence[str], item: Any) -> TextPatch:
     """The list at `path` has `item` as its last; made where it is missing."""
     node = at(text, path)
     if node is None:
@@ -187,7 +189,7 @@ def added(text: str, path: Sequence[str], item: Any) -> Patch:
     return _inserted(text, node, len(path) + 1, "", item)
 
 
-def removed(text: str, path: Sequence[str], item: int | None = None) -> Patch:
+def removed(text: str, path: Sequence[str], item: int | None = None) -> TextPatch:
     """The member at `path`, or an item of the list there, is gone, with its comma."""
     holder = read(text) if item is None else at(text, path)
     for name in path[:-1] if item is None else ():
@@ -204,30 +206,30 @@ def removed(text: str, path: Sequence[str], item: int | None = None) -> Patch:
         start, end = gone.start, holder.members[1].start
     else:
         start, end = holder.start + 1, holder.end - 1
-    return Patch(start, text[start:end], "")
+    return TextPatch(start, text[start:end], "")
 
 
-def at(text: str, path: Sequence[str]) -> Node | None:
+def at(text: str, path: Sequence[str]) -> JsonNode | None:
     """The value at `path`; None where there is none."""
-    node: Node | None = read(text)
+    node: JsonNode | None = read(text)
     for name in path:
         found = node.member(name) if node and isinstance(node.value, dict) else None
         node = found.node if found else None
     return node
 
 
-def _inserted(text: str, holder: Node, depth: int, label: str, value: Any) -> Patch:
+def _inserted(text: str, holder: JsonNode, depth: int, label: str, value: Any) -> TextPatch:
     unit = _unit(text)
     shown = label + _dumped(value, depth, unit)
     inner, outer = "\n" + unit * depth, "\n" + unit * (depth - 1)
     if holder.members:
         last = holder.members[-1].end
         lines = "\n" in text[holder.start : holder.members[0].start]
-        return Patch(last, "", f",{inner if lines else ' '}{shown}")
+        return TextPatch(last, "", f",{inner if lines else ' '}{shown}")
     inside = text[holder.start + 1 : holder.end - 1]
     if inside.strip():  # comments alone
-        return Patch(holder.end - 1, "", f"{inner}{shown}{outer}")
-    return Patch(holder.start + 1, inside, f"{inner}{shown}{outer}")
+        return TextPatch(holder.end - 1, "", f"{inner}{shown}{outer}")
+    return TextPatch(holder.start + 1, inside, f"{inner}{shown}{outer}")
 
 
 def _dumped(value: Any, depth: int, unit: str) -> str:

@@ -65,7 +65,7 @@ class MemoryQuery:
         return cls(tuple(words), page=page, **found)
 
 
-class MemoryIndex:
+class MemoryRows:
     """The derived rows of one project's memories."""
 
     def __init__(self, base: Derived, place: ProjectPlace) -> None:

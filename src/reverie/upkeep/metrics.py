@@ -39,6 +39,7 @@ class Metrics:
     sessions: int = 0
     unreadable: int = 0
     sources: dict[str, Tally] = field(default_factory=dict[str, Tally])
+    billed: dict[str, Tally] = field(default_factory=dict[str, Tally])  # of those, what is paid for
     compactions: int = 0
     summaries: int = 0  # compactions that asked a model
     fidelities: list[float] = field(default_factory=list[float])
@@ -72,8 +73,12 @@ class Metrics:
         return self.cited / self.injected if self.injected else None
 
     def cost(self, settings: Settings) -> dict[str, float]:
-        """Price-weighted tokens by source."""
-        return {name: weight(one.usage, settings) for name, one in sorted(self.sources.items())}
+        """Price-weighted tokens by source; 0 where the embedded rules did the work."""
+        none = Tally()
+        return {
+            name: weight(self.billed.get(name, none).usage, settings)
+            for name in sorted(self.sources)
+        }
 
 
 def figures(library: Library, files: Iterable[SessionFile], breaker: int) -> Metrics:
@@ -101,13 +106,11 @@ def _count(out: Metrics, entries: Iterable[Entry], breaker: int) -> None:
         match entry.record:
             case AssistantMessage(usage=usage) if usage is not None:
                 model = entry.record.model or model
-                out.sources.setdefault("main", Tally()).count(usage, 1)
                 day = datetime.fromtimestamp(entry.at, UTC).strftime("%Y-%m-%d")
                 out.by_day.setdefault(day, Tally()).count(usage, 1)
-                _price(out, "main", model, usage)
+                _spent(out, "main", model, usage)
             case ForkEnded() as fork:
-                out.sources.setdefault(fork.source, Tally()).count(fork.usage, fork.requests)
-                _price(out, fork.source, model, fork.usage)
+                _spent(out, fork.source, fork.model or model, fork.usage, fork.requests)
             case Replaced(boundary=boundary) if boundary is not None:
                 in_a_row = 0
                 out.compactions += 1
@@ -134,9 +137,13 @@ def _count(out: Metrics, entries: Iterable[Entry], breaker: int) -> None:
                 pass
 
 
-def _price(out: Metrics, source: str, model: str, usage: Usage) -> None:
-    """Add what a request cost; background work is reckoned as its session's model."""
-    cost = dollars(model, usage, free=model == EMBEDDED)
+def _spent(out: Metrics, source: str, model: str, usage: Usage, requests: int = 1) -> None:
+    """Add what requests to a model used and cost."""
+    free = model == EMBEDDED
+    out.sources.setdefault(source, Tally()).count(usage, requests)
+    if not free:
+        out.billed.setdefault(source, Tally()).count(usage, requests)
+    cost = dollars(model, usage, free=free)
     if cost is None:
         out.unpriced.add(model)
     else:

@@ -88,7 +88,7 @@ def find_session(library: Library | None, given: str) -> str:
         raise InvalidInput(
             "This is not a session id, nor the beginning of one",
             where=names.shown(given),
-            do="List the project's sessions to see their ids",
+            do="`reverie sessions list` shows the ids",
         )
     found = [f.id for f in library.sessions() if f.id.startswith(text)] if library else []
     if len(found) == 1:
@@ -97,7 +97,7 @@ def find_session(library: Library | None, given: str) -> str:
         raise NotFound(
             "There is no such session in this project",
             where=given,
-            do="List the sessions of this project, or of every project, to see their ids",
+            do="`reverie sessions list` shows the ids, with `--all` those of every project",
         )
     shown = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
     raise InvalidInput(

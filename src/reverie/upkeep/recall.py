@@ -8,6 +8,7 @@ deleted at any time.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -75,6 +76,7 @@ class OpenRecall:
         self._place = place
         self._say = say
         self._found: tuple[MemoryIndex, MemoryFolder | None] | None = None
+        self._history: History | None = None
         self._opened = contextlib.ExitStack()
 
     def rows(self, text: str, now: float, k: int) -> list[dict[str, Any]]:
@@ -84,7 +86,7 @@ class OpenRecall:
             return []
         meant = _meaning(self._place, found[0], text, self._say)
         hits = found[0].search(text, now, k=k, meaning=meant, beside=True)
-        return _rows(hits, found, now, self._place, self._place.root)
+        return _rows(hits, found, now, self._place, self._place.root, self._read_history())
 
     def settle(self) -> None:
         """Bring the index up to date, where anybody has asked yet."""
@@ -94,6 +96,23 @@ class OpenRecall:
     def close(self) -> None:
         self._opened.close()
         self._found = None
+        self._close_history()
+
+    def _close_history(self) -> None:
+        if self._history is not None:
+            self._history.close()
+            self._history = None
+
+    def _read_history(self) -> History | None:
+        """The history, which reads on from where it was; another one where its folder is."""
+        if self._history is not None:
+            try:
+                self._history.files.must_be_there()
+            except NotFound:
+                self._close_history()
+        if self._history is None:
+            self._history = _history_of(self._place)
+        return self._history
 
     def _open(self) -> tuple[MemoryIndex, MemoryFolder | None] | None:
         if self._found is None or self._found[1] is None:  # no memory so far
@@ -110,9 +129,11 @@ def _rows(
     now: float,
     place: ProjectPlace,
     root: Path | None,
+    history: History | None = None,
 ) -> list[dict[str, Any]]:
     index, memory = found
-    return [_row(hit, index, memory, now, root) for hit in dated(hits, index, memory, now, place)]
+    known = dated(hits, index, memory, now, place, history)
+    return [_row(hit, index, memory, now, root) for hit in known]
 
 
 def dated(
@@ -121,19 +142,24 @@ def dated(
     memory: MemoryFolder | None,
     now: float,
     place: ProjectPlace,
+    history: History | None = None,
 ) -> list[RecallHit]:
-    """The memories found, each with the time it was written instead of that of its file."""
+    """The memories found, each with the time it was written instead of that of its file; from a
+    history that is open, or the place's own."""
     if memory is None:
         return list(hits)
     with contextlib.ExitStack() as stack:
         opened = stack.enter_context(index.opened())
-        kept, history = history_folder(place.home, place.root, place.environ), None
-        if kept.is_dir():
-            history = stack.enter_context(
-                contextlib.closing(History(kept, now=lambda: now, create=False))
-            )
+        if history is None and (history := _history_of(place)) is not None:
+            stack.callback(history.close)
         times = FileTimes(memory, now, history, opened.alone)
         return [replace(hit, saved=times.at(hit.file)) for hit in hits]
+
+
+def _history_of(place: ProjectPlace) -> History | None:
+    """The history of the place's memory, to be read; None where there is none."""
+    kept = history_folder(place.home, place.root, place.environ)
+    return History(kept, now=time.time, create=False) if kept.is_dir() else None
 
 
 def _meaning(place: ProjectPlace, index: MemoryIndex, text: str, say: Say) -> Meaning | None:

@@ -139,16 +139,26 @@ def expanded(files: Iterable[str]) -> Iterator[str]:
     for given in files:
         path = Path(given)
         if path.is_dir():
-            yield from (str(f) for f in sorted(path.iterdir()) if f.name.endswith(ENDINGS))
+            found = [str(f) for f in sorted(path.iterdir()) if f.name.endswith(ENDINGS)]
+            yield from found or [given]  # which is then said to hold none
         else:
             yield given
 
 
 def lines_of(file: Path) -> tuple[list[str], tuple[str, ...]]:
     """A file's lines, unpacked where it is packed; a torn end is said, not fatal."""
+    if file.is_dir():
+        raise ImportFailed(
+            "There is no session file in this folder",
+            where=str(file),
+            do=f"Give one with files that end in {' or '.join(ENDINGS)}",
+        )
     try:
         handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ImportFailed(f"The file cannot be read: {why}", where=str(file)) from error
+    except ValueError as error:
         raise ImportFailed(f"The file cannot be read: {error}", where=str(file)) from error
     with os.fdopen(handle, "rb") as plain:
         if not stat.S_ISREG(os.fstat(handle).st_mode):

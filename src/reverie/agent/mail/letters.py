@@ -173,6 +173,14 @@ def _is_well_formed(fields: dict[str, Any]) -> bool:
     return fields.get("approve") in (None, True, False) and type(at) in (int, float)
 
 
+def bounded(text: str) -> str:
+    """A result as a letter can carry it."""
+    if len(text) <= MAX_TEXT:
+        return text
+    note = f"\n[cut here: {len(text):,} characters in all; its transcript has the rest]"
+    return text[: MAX_TEXT - len(note)] + note
+
+
 def named(name: str) -> str:
     """A name that a mailbox can have, or InvalidInput."""
     if not NAME.fullmatch(name):

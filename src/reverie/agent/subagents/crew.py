@@ -10,9 +10,8 @@ first record of its transcript says what it is, and no text can.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -20,50 +19,26 @@ from uuid import uuid4
 
 import anyio
 from anyio import CapacityLimiter, WouldBlock, get_cancelled_exc_class
-from anyio.abc import TaskGroup
 from anyio.lowlevel import RunVar
 
 from reverie.agent.mail.abroad import BRIDGE_SENDER, SESSION_SENDER
 from reverie.agent.mail.lead import LeadMail, is_there
-from reverie.agent.mail.letters import (
-    EVERYBODY,
-    LEAD,
-    MAX_TEXT,
-    Letter,
-    delivered,
-    named,
-)
+from reverie.agent.mail.letters import EVERYBODY, LEAD, Letter, bounded, delivered, named
 from reverie.agent.mail.post import Box, Post, Tray
 from reverie.agent.subagents import worktree
-from reverie.agent.subagents.doing import doing, summary
-from reverie.agent.subagents.hiring import (
-    OWN_TREE,
-    SOURCE,
-    AllowedTools,
-    Ground,
-    Hire,
-    Hired,
-    hired,
-    model_named,
-    not_for_forks,
-    outcome_text,
-)
+from reverie.agent.subagents.at_work import AgentAtWork
+from reverie.agent.subagents.hiring import CrewGround, outcome_text
 from reverie.agent.subagents.roster import LOST, AgentMode, Member, Roster
 from reverie.agent.subagents.types import AgentType, AgentTypes
 from reverie.agent.subagents.worktree import Worktree
 from reverie.alone import alone
 from reverie.errors import InvalidInput, NotAvailable, NotFound, ReverieError
-from reverie.session.budget import weight
-from reverie.session.fork import AgentOutcome
 from reverie.session.jobs import OwnTasks
 from reverie.session.session import Session
-from reverie.session.turn import ToolStarted, TurnEvent, TurnResult
 from reverie.text.counts import plural
 from reverie.tools import Tool, Toolbox, ToolFailed
-from reverie.tools.sealed import SealedCalls
-from reverie.tools.tool import StoredResults
 from reverie.transcript.records import UserMessage
-from reverie.world import Model, Notice, Reply
+from reverie.world import Model, Notice
 
 if TYPE_CHECKING:
     from reverie.agent.mail.abroad import Abroad
@@ -98,15 +73,6 @@ class Wanted:
     plan: bool = False  # a teammate that may change nothing until its plan is approved
 
 
-@dataclass
-class _AtWork:
-    """An agent in this process."""
-
-    tray: Tray
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    over: anyio.Event = field(default_factory=anyio.Event)
-
-
 class Crew:
     """All agents of one session."""
 
@@ -115,7 +81,7 @@ class Crew:
         session: Session,
         model: Model,
         box: Callable[[], Toolbox],
-        ground: Ground,
+        ground: CrewGround,
         types: Callable[[], AgentTypes],
         send_tool: Callable[[Crew, str], Tool],
     ) -> None:
@@ -129,12 +95,12 @@ class Crew:
         newest = max(delivered(session.view.entries).values(), default=0)
         self._numbers = count(newest + 1)  # one series for all: none comes twice, resumed or forked
         self.inbox = Tray(LEAD, self._next_number)
-        self._box = box
-        self._send_tool = send_tool
+        self.box = box
+        self.send_tool = send_tool
+        self.tasks = OwnTasks()
         folder = None if ground.library is None else ground.library.folder
         self._roster = Roster(folder, session.id)
-        self._tasks = OwnTasks()
-        self._at_work: dict[str, _AtWork] = {}
+        self._at_work: dict[str, AgentAtWork] = {}
         self._limit = agents_limit(ground.settings.agents_at_once)
         self._counts: dict[str, int] = {}
         self._boxes: list[Box] = [self.inbox]
@@ -224,15 +190,15 @@ class Crew:
             if wanted.mode == "teammate":
                 return await self._start_teammate(member, type_, wanted)
             tree = await self._tree(member, wanted)
-            self._begin(member)
+            begun = self._begin(member, type_, wanted, tree)
         except BaseException:
             self._limit.release_on_behalf_of(member.id)
             self.members.pop(member.name, None)
             raise
-        work = partial(self._run, member, type_, wanted, tree)
+        work = partial(self._run, begun)
         if wanted.mode == "foreground":
             return await work()
-        self._tasks.start_soon(partial(self._behind, member, work))
+        self.tasks.start_soon(partial(self._behind, member, work))
         return (
             f"{member.name} works in the background. What it brings comes to you as a message; "
             f"SendMessage to {member.name} reaches it."
@@ -279,9 +245,14 @@ class Crew:
         member.worktree = str(tree.path)
         return tree
 
-    def _begin(self, member: Member) -> None:
-        self._at_work[member.name] = _AtWork(Tray(member.name, self._next_number))
+    def _begin(
+        self, member: Member, type_: AgentType, wanted: Wanted, tree: Worktree | None
+    ) -> AgentAtWork:
+        tray = Tray(member.name, self._next_number)
+        begun = AgentAtWork(self, member, type_, wanted, tree, tray)
+        self._at_work[member.name] = begun
         self._roster.write(member)
+        return begun
 
     # --- its work
 
@@ -291,14 +262,12 @@ class Crew:
         self.tell(member, told)
         self._say(f"{member.name} {member.state}: {member.about}", "info")
 
-    async def _run(
-        self, member: Member, type_: AgentType, wanted: Wanted, tree: Worktree | None
-    ) -> str:
-        at_work = self._at_work[member.name]
+    async def _run(self, at_work: AgentAtWork) -> str:
+        member = at_work.member
         member.state, result = "running", ""
         try:
             with at_work.scope:
-                ended = await self._within_time(member, type_, wanted, tree)
+                ended = await at_work.run()
                 member.state = "completed" if ended.outcome == "completed" else "limit"
                 member.reason, result = ended.reason, outcome_text(ended)
             if at_work.scope.cancelled_caught:
@@ -312,7 +281,7 @@ class Crew:
             raise
         finally:
             with anyio.CancelScope(shield=True):
-                result = await self._over(member, tree, result)
+                result = await self._over(member, at_work.tree, result)
             at_work.over.set()
         return result
 
@@ -327,125 +296,6 @@ class Crew:
         member.ended, member.result = self.ground.clock.now(), result
         self.changed(member)
         return result
-
-    async def _within_time(
-        self, member: Member, type_: AgentType, wanted: Wanted, tree: Worktree | None
-    ) -> TurnResult:
-        seconds = self.ground.settings.agent_minutes * 60
-        result: list[TurnResult] = []
-
-        async def watch(scope: anyio.CancelScope) -> None:
-            await self.ground.clock.sleep(seconds)
-            member.reason = f"it took over {seconds / 60:g} minutes"
-            scope.cancel()
-
-        async with _tasks() as group:
-            group.start_soon(watch, group.cancel_scope)
-            if wanted.mode == "fork":
-                result.append(await self._forked(member, wanted))
-            else:
-                result.append(await self._fresh(member, type_, wanted, tree))
-            group.cancel_scope.cancel()
-        return result[0] if result else TurnResult("limit", reason=member.reason)
-
-    async def _fresh(
-        self, member: Member, type_: AgentType, wanted: Wanted, tree: Worktree | None
-    ) -> TurnResult:
-        behind = wanted.mode == "background"
-        tools = (self._send_tool(self, member.name),) if behind else ()
-        policy = None
-        if not behind:
-            policy = self._box().policy
-            if tree is not None:
-                roots = replace(policy.ground, root=tree.path.resolve(), writable=())
-                policy = policy.on(roots, *OWN_TREE)
-            else:
-                policy = policy.on(replace(policy.ground, writable=()))
-        path = tree.path if tree else None
-        async with AsyncExitStack() as stack:
-            model = await self._model(type_, stack)
-            hire = Hire(member.id, member.name, type_, path, tools, policy)
-            agent = await stack.enter_async_context(hired(self.ground, hire, model))
-            outcome: AgentOutcome = "failed"
-            try:
-                result = await self._at(member, agent).work(wanted.task)
-                outcome = "completed"
-                return result
-            except get_cancelled_exc_class():
-                outcome = "cancelled"
-                raise
-            finally:
-                self._counted(member, agent)
-                self.session.hand(agent.worker.ended(outcome))
-
-    async def _model(self, type_: AgentType, stack: AsyncExitStack) -> Model:
-        if not type_.model or type_.model == self.model.name:
-            return self.model
-        model = model_named(type_.model, self.ground)
-        close: Callable[[], Awaitable[None]] | None = getattr(model, "aclose", None)
-        if close is not None:
-            stack.push_async_callback(close)
-        return model
-
-    async def _forked(self, member: Member, wanted: Wanted) -> TurnResult:
-        async with self.session.forked(SOURCE) as child:
-            member.taken["transcript"] = child.agent
-            lead = self._box()
-            context = replace(lead.context, reads=lead.context.reads.copy(), shells=None)
-            if self.ground.library is not None:
-                folder, session = self.ground.library.folder, self.session.id
-                stored = StoredResults(folder, session, lambda: child.view)
-                sources = (SealedCalls(lambda: child.view, folder, session),)
-                context = replace(context, stored=stored, sources=sources)
-            async with Toolbox(lead.registry, self.ground.policy(), context) as box:
-                tools = AllowedTools(box, not_for_forks)
-                agent = Hired(child, self.model, tools, self.ground.limits, self.ground.turn_rules)
-                try:
-                    return await self._at(member, agent).work(wanted.task)
-                finally:
-                    self._counted(member, agent)
-
-    def _at(self, member: Member, agent: Hired) -> Hired:
-        """The agent with its letters, watched."""
-        tray = self._at_work[member.name].tray
-        agent.letters = Post(lambda: agent.worker.view, [tray]).letters
-        agent.on_event = partial(self._saw, member, agent)
-        return agent
-
-    def _counted(self, member: Member, agent: Hired) -> None:
-        tally = agent.worker.tally
-        member.requests, member.tokens = tally.requests, agent.worker.view.tokens
-        member.weighted = weight(tally.usage, self.ground.settings)
-
-    def _saw(self, member: Member, agent: Hired, event: TurnEvent) -> None:
-        if isinstance(event, Reply):
-            self._counted(member, agent)
-        elif isinstance(event, ToolStarted):
-            member.doing = doing(event.call)
-            self._summarise(member, agent)
-
-    def _summarise(self, member: Member, agent: Hired) -> None:
-        """Ask for better words, where it is time and somebody may be asked."""
-        settings, now = self.ground.settings, self.ground.clock.now()
-        due = now - member.taken.get("summary", member.began) >= settings.agent_summary_seconds
-        behind = member.mode == "background"
-        if not due or not behind or settings.simple or agent.model.capabilities.free:
-            return
-        member.taken["summary"] = now
-
-        async def ask() -> None:
-            cheap = await self._cheap()
-            text, _ = await alone(summary(agent.worker, agent.model, cheap), "")
-            if text and member.is_open:
-                member.doing = text
-
-        self._tasks.start_soon(ask)
-
-    async def _cheap(self) -> Model | None:
-        """The model that a setting names for summaries."""
-        make = self.session.world.summariser
-        model, _ = await alone(make(), None) if make is not None else (None, "")
-        return model
 
     # --- teammates
 
@@ -539,27 +389,9 @@ class Crew:
             with anyio.move_on_after(LETTING_GO):
                 for at_work in tuple(self._at_work.values()):
                     await at_work.over.wait()
-            await self._tasks.aclose()
+            await self.tasks.aclose()
             if self._mail is not None:
                 self._mail.close()
-
-
-@asynccontextmanager
-async def _tasks() -> AsyncGenerator[TaskGroup]:
-    """A task group whose one error comes out as it is."""
-    try:
-        async with anyio.create_task_group() as group:
-            yield group
-    except BaseExceptionGroup as many:
-        raise many.exceptions[0] from None
-
-
-def bounded(text: str) -> str:
-    """A result as a letter can carry it."""
-    if len(text) <= MAX_TEXT:
-        return text
-    note = f"\n[cut here: {len(text):,} characters in all; its transcript has the rest]"
-    return text[: MAX_TEXT - len(note)] + note
 
 
 def _where(member: Member) -> str:

@@ -10,7 +10,7 @@ next tool round, or begins another turn.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +20,7 @@ import anyio
 
 from reverie import __version__, layers
 from reverie.agent.memory import AgentMemory, AgentPlace, open_agent_memory
+from reverie.agent.parts import thinking_options
 from reverie.agent.place import SEALED_ROUNDS, Place, head_context
 from reverie.agent.subagents.types import AgentType
 from reverie.session.budget import Budget, CountsRetries
@@ -27,7 +28,7 @@ from reverie.session.conversation import ConversationParts, NoLog
 from reverie.session.extraction.log import LoggingFiles
 from reverie.session.fork import Worker
 from reverie.session.library import Library, NoDisk, SessionDisk
-from reverie.session.loop import Turn
+from reverie.session.loop import TurnUnderWay
 from reverie.session.reading import transcript_of
 from reverie.session.rules import ProjectRules, TurnRules
 from reverie.session.turn import Inbox, OnEvent, Spend, TurnLimits, TurnResult, ignore_event
@@ -62,7 +63,7 @@ OWN_TREE = (PermissionRule("Edit", "*"), PermissionRule("Write", "*"))
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class CrewGround:
     """What the agents of one session stand on."""
 
     session: str
@@ -148,7 +149,7 @@ class Hired:
 
     async def _turn(self) -> TurnResult:
         worker = self.worker
-        turn = Turn(
+        turn = TurnUnderWay(
             worker,
             CountsRetries(self.model, worker.budget, worker.world.settings),
             self.tools,
@@ -189,7 +190,7 @@ def not_for_forks(tool: str) -> str:
 
 
 @asynccontextmanager
-async def hired(ground: Ground, wanted: Hire, model: Model) -> AsyncGenerator[Hired]:
+async def hired(ground: CrewGround, wanted: Hire, model: Model) -> AsyncGenerator[Hired]:
     """An agent, new or as its transcript left it; leaving closes all that is its own."""
     place = ground.place
     if wanted.tree is not None:
@@ -216,12 +217,12 @@ async def hired(ground: Ground, wanted: Hire, model: Model) -> AsyncGenerator[Hi
             memory.close()
 
 
-def _tools(ground: Ground, wanted: Hire) -> list[Tool]:
+def _tools(ground: CrewGround, wanted: Hire) -> list[Tool]:
     known = (tool for tool in ground.registry if tool.name not in LEADS_OWN)
     return [*(tool for tool in known if wanted.type.allows(tool.name)), *wanted.tools]
 
 
-def _memory(ground: Ground, type_: AgentType) -> AgentMemory | None:
+def _memory(ground: CrewGround, type_: AgentType) -> AgentMemory | None:
     if type_.memory is None or ground.library is None:
         return None
     place = ground.place
@@ -235,7 +236,7 @@ def _with_memory(policy: PermissionPolicy, memory: AgentMemory) -> PermissionPol
 
 
 async def _worker(
-    ground: Ground,
+    ground: CrewGround,
     wanted: Hire,
     place: Place,
     model: Model,
@@ -290,7 +291,7 @@ def _policy(settings: Settings, registry: Registry) -> str:
     return settings.context_policy if registry.get("ReadBack") else "classic"
 
 
-def _world(ground: Ground, model: Model, settings: Settings, registry: Registry) -> World:
+def _world(ground: CrewGround, model: Model, settings: Settings, registry: Registry) -> World:
     private = ground.library is None
     return World(
         ground.clock,
@@ -306,7 +307,7 @@ def _world(ground: Ground, model: Model, settings: Settings, registry: Registry)
 
 
 def _head(
-    ground: Ground,
+    ground: CrewGround,
     wanted: Hire,
     place: Place,
     model: Model,
@@ -323,18 +324,12 @@ def _head(
         dump([{"type": "text", "text": "\n\n".join(parts)}]),
         dump(registry.definitions()),
         dump([{"type": "text", "text": context}]),
-        dump(dict(_options(ground.settings, model))),
+        dump(dict(thinking_options(ground.settings, model.capabilities))),
     )
 
 
-def _options(settings: Settings, model: Model) -> Mapping[str, Any]:
-    from reverie.agent.agent import thinking_options
-
-    return thinking_options(settings, model.capabilities)
-
-
 def _context(
-    ground: Ground, place: Place, worker: Worker, memory: AgentMemory | None
+    ground: CrewGround, place: Place, worker: Worker, memory: AgentMemory | None
 ) -> ToolContext:
     stored: StoredResults | None = None
     sources: tuple[SealedCalls, ...] = ()
@@ -359,7 +354,7 @@ def _context(
     )
 
 
-def model_named(name: str, ground: Ground) -> Model:
+def model_named(name: str, ground: CrewGround) -> Model:
     """The model that a type names; ReverieError says what is missing for it."""
     from reverie.embedded import EmbeddedModel
     from reverie.providers.choose import model_for

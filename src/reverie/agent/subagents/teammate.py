@@ -19,15 +19,14 @@ from typing import Any, cast
 
 import anyio
 
-from reverie.agent.mail.letters import LEAD, Letter, TeammateKeys
+from reverie.agent.mail.letters import LEAD, Letter, TeammateKeys, bounded
 from reverie.agent.mail.mailbox import Mailbox
 from reverie.agent.mail.post import Post
 from reverie.agent.place import Place, open_memories
-from reverie.agent.subagents.crew import bounded
 from reverie.agent.subagents.doing import doing
 from reverie.agent.subagents.hiring import (
     AllowedTools,
-    Ground,
+    CrewGround,
     Hire,
     Hired,
     hired,
@@ -69,7 +68,7 @@ class Teammate:
         rules, _ = load_rules(home=place.home, root=place.root)
         roots = PermissionRoots.of(place.top, Path(place.user), place.home)
         stored = tool_results_folder(library.path, str(hello["session"]))
-        self.ground = Ground(
+        self.ground = CrewGround(
             str(hello["session"]),
             place,
             library,

@@ -40,7 +40,7 @@ class Worktree:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptTree:
     """What became of a worktree: nothing of it where it was not changed."""
 
     path: str = ""
@@ -87,19 +87,19 @@ async def make(top: Path, name: str, environ: Mapping[str, str]) -> Worktree:
     return Worktree(top, path, branch, base.strip())
 
 
-async def settle(tree: Worktree, environ: Mapping[str, str]) -> Kept:
+async def settle(tree: Worktree, environ: Mapping[str, str]) -> KeptTree:
     """Remove a worktree that was not changed; of one that was, say what is in it."""
     code, said = await _git(tree.path, environ, "status", "--porcelain", "-z", "-uall")
     changed = tuple(row[3:] for row in said.split("\0") if len(row) > 3)
     _, count = await _git(tree.path, environ, "rev-list", "--count", f"{tree.base}..HEAD")
     commits = int(count) if count.strip().isdecimal() else 0
     if code or changed or commits:  # what cannot be looked at is not removed
-        return Kept(str(tree.path), tree.branch, changed, commits)
+        return KeptTree(str(tree.path), tree.branch, changed, commits)
     code, said = await _git(tree.top, environ, "worktree", "remove", str(tree.path))
     if code:
-        return Kept(str(tree.path), tree.branch)
+        return KeptTree(str(tree.path), tree.branch)
     await _git(tree.top, environ, "branch", "-D", tree.branch)
-    return Kept()
+    return KeptTree()
 
 
 def _ignored(top: Path) -> None:

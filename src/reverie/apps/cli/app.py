@@ -99,6 +99,10 @@ CHAT_OPTIONS = (
 """What the help of the program itself shows of the default command's options."""
 
 
+GROUPS = ("memory", "sessions")
+"""Where a command is looked for that somebody types without its group."""
+
+
 class LazyGroup(click.Group):
     """The top group: a command is a name and a line of help until it is run."""
 
@@ -128,6 +132,9 @@ class LazyGroup(click.Group):
             return name, load(name), rest
         if ctx.resilient_parsing:
             return None, None, rest
+        below = " or ".join(f"'{group} {name}'" for group in GROUPS if _holds(group, name))
+        if below:
+            raise click.UsageError(f"No such command '{name}'. Did you mean {below}?", ctx=ctx)
         raise click.NoSuchCommand(name, possibilities=self.list_commands(ctx), ctx=ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -156,6 +163,11 @@ class LazyGroup(click.Group):
             told = StoreError(f"The operating system reported an error: {error}")
             code = _tell(told, command, as_json)
         sys.exit(code)
+
+
+def _holds(group: str, name: str) -> bool:
+    found = load(group)
+    return isinstance(found, click.Group) and name in found.commands
 
 
 def load(name: str) -> click.Command:

@@ -60,10 +60,12 @@ def cache(session: str, last: int, as_json: bool, project: Path) -> None:
 
 
 def _dollars(report: CacheReport, model: str) -> float | None:
-    """What all requests cost at the price of the session's model; None where it is not known."""
+    """What the billed requests cost at the price of the session's model; None where it is not
+    known."""
     used = Tally()
     for one in report.asked:
-        used.count(one.usage)
+        if one.billed:
+            used.count(one.usage)
     amount = dollars(model, used.usage, free=model == EMBEDDED)
     return None if amount is None else round(amount, 6)
 

@@ -74,6 +74,10 @@ class SlashCommand:
     usage: str = ""
 
 
+_ALSO = {"exit": "quit"}
+"""Names by which people know a command from elsewhere."""
+
+
 class SlashCommands:
     """Commands by name, in the order they were added."""
 
@@ -98,7 +102,7 @@ class SlashCommands:
     def run(self, chat: Chat, text: str) -> None:
         """Run the command that a line names; InvalidInput where there is none."""
         name, _, rest = text.strip()[1:].partition(" ")
-        command = self._by_name.get(name)
+        command = self._by_name.get(_ALSO.get(name, name))
         if command is None:
             hint = nearest(name, self._by_name).removeprefix("; ")
             raise InvalidInput(
@@ -109,7 +113,7 @@ class SlashCommands:
 
 def help_(chat: Chat, rest: str) -> None:
     """Every command in a line; with a name, what that one takes and does."""
-    wanted = rest.removeprefix("/")
+    wanted = _ALSO.get(rest.removeprefix("/"), rest.removeprefix("/"))
     for command in chat.commands:
         if not wanted:
             chat.say(f"/{command.name:<9} {command.about}")
@@ -348,6 +352,6 @@ def standard() -> SlashCommands:
                 "[kill ID]",
             ),
             SlashCommand("skill", "Attaches a skill of the project", skill, "NAME"),
-            SlashCommand("quit", "Leaves", leave),
+            SlashCommand("quit", "Leaves; /exit does too", leave),
         )
     )

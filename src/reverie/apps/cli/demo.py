@@ -260,7 +260,7 @@ def _money(weighted: float) -> str:
 def _stored(found: dict[str, Any]) -> str:
     return (
         f"{plural(found['count'], 'result')}, {found['characters']:,} characters; "
-        f"read back {found['read_back']} times"
+        f"read back {plural(found['read_back'], 'time')}"
     )
 
 
@@ -278,7 +278,8 @@ def _sealed(found: dict[str, Any]) -> str:
 
 
 def _noted(found: dict[str, Any]) -> str:
-    return f"notes kept {found['updates']} times, {found['hit_rate']:.0%} of that from the cache"
+    times = plural(found["updates"], "time")
+    return f"notes kept {times}, {found['hit_rate']:.0%} of that from the cache"
 
 
 def _compacted(found: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reverie.apps.cli.fleet_open import (
+    check_made,
     chosen_model,
     database_option,
     database_url,
@@ -152,7 +153,7 @@ def work(
     names = tuple(map(checked_tenant, tenants))
     ledger = engine.open_fleet(url, names)
     try:
-        ledger.check()
+        check_made(ledger)
         shop = workshop(ledger, place, chosen_model(place, model))
         poll = min(5.0, lease / 4)
         options = engine.WorkerOptions(workers, names, lease, until_done, poll)
@@ -185,38 +186,22 @@ async def _until_stopped(worker: Any) -> None:
 @json_option
 def status(watch: bool, as_metrics: bool, database: str, as_json: bool) -> None:
     """Show what runs, what waits, and what it cost."""
-    from reverie.fleet.status import fleet_status, metrics
+    from reverie.apps.cli.fleet_seen import print_status, seen_status
+    from reverie.fleet.status import metrics
 
+    home = ProjectPlace.of(Path()).home
     with opened(database_url(database)) as ledger:
         while True:
             if as_metrics:
                 sys.stdout.write(metrics(ledger))
             elif as_json:
-                document(fleet_status(ledger))
+                document(seen_status(ledger, home))
             else:
-                _shown(fleet_status(ledger))
+                print_status(seen_status(ledger, home))
             if not watch:
                 return
             sys.stdout.flush()
             time.sleep(2)
-
-
-def _shown(found: dict[str, Any]) -> None:
-    rows = [
-        [r["tenant"], r["kind"], r["state"], str(r["jobs"]), f"{r['cost']:,.0f}"]
-        for r in found["jobs"]
-    ]
-    if not rows:
-        say("No job was planned yet.")
-        return
-    names = ("tenant", "kind", "state", "jobs", "cost")
-    table([Column(name, right=name in ("jobs", "cost")) for name in names], rows)
-    for name, about in found["tenants"].items():
-        if about["paused"]:
-            say(f"{name} is paused: `reverie fleet pause {name} --resume`", "yellow")
-        if about["tokens"] is not None:
-            used = about["spent"]["tokens"]
-            say(f"{name}: {used:,.0f} of {about['tokens']:,.0f} price-weighted tokens today")
 
 
 @app.command("list")
@@ -235,10 +220,12 @@ def _shown(found: dict[str, Any]) -> None:
 @json_option
 def list_jobs(state: str, kind: str, tenant: str, most: int, database: str, as_json: bool) -> None:
     """List jobs, those that began last first."""
+    from reverie.apps.cli.fleet_seen import with_reasons
+
     with opened(database_url(database)) as ledger:
         found = ledger.jobs(tenant=tenant, state=state, kind=kind, most=most)
     if as_json:
-        document(found)
+        document(with_reasons(found, ProjectPlace.of(Path()).home))
         return
     now = time.time()
     names = ("key", "state", "code", "tries", "age", "root")
@@ -263,15 +250,17 @@ def list_jobs(state: str, kind: str, tenant: str, most: int, database: str, as_j
 @json_option
 def show(key: str, tenant: str, database: str, as_json: bool) -> None:
     """Show one job: where it stands, its tries, its cost."""
+    from reverie.apps.cli.fleet_seen import with_reasons
+
     with opened(database_url(database)) as ledger:
-        found = ledger.job(tenant, key)
+        (found,) = with_reasons([ledger.job(tenant, key)], ProjectPlace.of(Path()).home)
     if as_json:
         document(found)
         return
     for name, value in found.items():
         if value not in ("", None):
             say(f"{name}: {value}")
-    if found["code"]:
+    if found["code"] and not found["reason"]:
         note(f"The words of the last try are in fleet/log.jsonl in the home of {found['worker']}")
 
 

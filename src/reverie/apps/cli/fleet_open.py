@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reverie.errors import InvalidInput
+from reverie.errors import InvalidInput, NotAvailable
 from reverie.fleet.jobs import TENANT, checked_kinds, checked_tenant
 from reverie.providers.extras import extra
 from reverie.settings import environment
@@ -92,10 +92,26 @@ def local_ledger() -> FleetLedger:
 def opened(url: str) -> Generator[FleetLedger]:
     ledger = fleet_engine().open_fleet(url) if url else local_ledger()
     try:
-        ledger.check()
+        check_made(ledger)
         yield ledger
     finally:
         ledger.close()
+
+
+def check_made(ledger: FleetLedger) -> None:
+    """A database in which nobody made the tables is named as that."""
+    if ledger.database.kind != "postgresql":
+        ledger.check()
+        return
+    from psycopg.errors import UndefinedTable
+
+    try:
+        ledger.check()
+    except UndefinedTable:
+        raise NotAvailable(
+            "The fleet's tables are not in this database",
+            do="Run `reverie fleet init` once, as the owner of the database",
+        ) from None
 
 
 def plan_request(

@@ -11,7 +11,7 @@ import shutil
 import click
 
 from reverie.apps.cli.install_plugin import install_plugin, uninstall_plugin
-from reverie.apps.cli.options import json_option
+from reverie.apps.cli.options import json_option, port_option
 from reverie.apps.cli.show import document, say
 from reverie.errors import InvalidInput
 from reverie.settings import environment
@@ -19,7 +19,7 @@ from reverie.store import home as places
 from reverie.text.counts import plural, size
 from reverie.upkeep.home_files import home_contents
 from reverie.upkeep.install import CLIENTS
-from reverie.upkeep.installed import Desk, SettingsChange
+from reverie.upkeep.installed import KnownClients, SettingsChange
 from reverie.upkeep.proxy_address import PORT
 
 CLAUDE = "claude-code"
@@ -29,14 +29,7 @@ yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 @click.command()
 @click.argument("client", type=click.Choice(list(CLIENTS)), help="The program to set up.")
-@click.option(
-    "--port",
-    type=click.IntRange(min=1, max=65535),
-    metavar="N",
-    default=PORT,
-    show_default=True,
-    help="Where `reverie proxy` listens.",
-)
+@port_option(PORT, "Where `reverie proxy` listens.", least=1)
 @click.option(
     "--plugin",
     is_flag=True,
@@ -51,12 +44,12 @@ def install(client: str, port: int, plugin: bool, yes: bool, as_json: bool) -> N
             raise InvalidInput("Only Claude Code has a plugin", where=client)
         install_plugin(yes=yes, as_json=as_json)
         return
-    desk = _desk()
-    change = desk.install(client, port)
+    clients = _clients()
+    change = clients.install(client, port)
     title = change.client.title
     if change.needed:
         _ask(change, yes, as_json, "Write this?")
-        desk.carry_out(change)
+        clients.carry_out(change)
         told = f"{title} now speaks through the proxy. Start it: {_start(port)}"
     else:
         told = f"{title} speaks through the proxy already. To start it: {_start(port)}"
@@ -82,47 +75,47 @@ def uninstall(client: str | None, everything: bool, yes: bool, as_json: bool) ->
         raise InvalidInput("--json cannot ask for confirmation", do="Give --yes")
     if everything and client is not None:
         raise InvalidInput("--everything is for all clients", do="Leave out the client's name")
-    desk = _desk()
-    found = [client] if client else list(desk.installed())
-    changes = [change for name in found if (change := desk.uninstall(name)) is not None]
+    clients = _clients()
+    found = [client] if client else list(clients.installed())
+    changes = [change for name in found if (change := clients.uninstall(name)) is not None]
     for change in changes:
         _ask(change, yes, as_json, "Take this back?")
-        desk.carry_out(change)
+        clients.carry_out(change)
     plugin = uninstall_plugin(yes=yes, as_json=as_json) if client in (None, CLAUDE) else None
-    kept = client is not None or desk.sweep()
-    removed = everything and kept and _remove(desk, yes)
+    kept = client is not None or clients.sweep()
+    removed = everything and kept and _remove(clients, yes)
     if as_json:
         told = [_told(change) for change in changes]
         done = [*told, *([plugin] if plugin else [])]
-        document({"uninstalled": done, "removed": str(desk.home) if removed else None})
+        document({"uninstalled": done, "removed": str(clients.home) if removed else None})
         return
     for change in changes:
         say(f"{change.client.title} speaks to its provider directly again.")
     if not changes and plugin is None:
         say(f"Nothing was installed for {CLIENTS[client].title if client else 'any client'}.")
     if removed:
-        say(f"{desk.home} is gone. `pip uninstall reverie` removes the program.")
+        say(f"{clients.home} is gone. `pip uninstall reverie` removes the program.")
     elif client is None and kept:
-        say(f"Memories and sessions stay in {desk.home}; `--everything` removes them too.")
+        say(f"Memories and sessions stay in {clients.home}; `--everything` removes them too.")
 
 
-def _remove(desk: Desk, yes: bool) -> bool:
+def _remove(clients: KnownClients, yes: bool) -> bool:
     """Remove home with all that is in it, at the word of the person."""
-    found = home_contents(desk.home, desk.environ)
+    found = home_contents(clients.home, clients.environ)
     if not yes:
         projects = plural(found.projects, "project")
-        say(f"{desk.home}: {plural(found.files, 'file')} of {projects}, {size(found.bytes)}.")
+        say(f"{clients.home}: {plural(found.files, 'file')} of {projects}, {size(found.bytes)}.")
         say("Nothing brings them back. `reverie memory export` and `sessions export` copy them.")
         if click.prompt("Type `remove` to remove it all", default="", show_default=False) != WORD:
             say("Nothing was removed.")
             return False
-    shutil.rmtree(desk.home)
+    shutil.rmtree(clients.home)
     return True
 
 
-def _desk() -> Desk:
+def _clients() -> KnownClients:
     environ = environment()
-    return Desk(environ, places.home(environ))
+    return KnownClients(environ, places.home(environ))
 
 
 def _ask(change: SettingsChange, yes: bool, as_json: bool, question: str) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reverie.apps.cli.options import json_option, project_option
+from reverie.apps.cli.options import HOST, json_option, port_option, project_option
 from reverie.apps.cli.show import json_line, say
 from reverie.errors import InvalidInput
 from reverie.providers.extras import extra
@@ -22,7 +22,6 @@ from reverie.settings import environment
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
-HOST = "127.0.0.1"
 TOKEN = "REVERIE_MCP_TOKEN"
 SHORTEST = 16
 """Characters of a token that somebody chose."""
@@ -30,14 +29,7 @@ SHORTEST = 16
 
 @click.command()
 @click.option("--http", is_flag=True, help="Serve over HTTP instead of standard input and output.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    metavar="N",
-    default=8789,
-    show_default=True,
-    help="For --http; 0 picks a free port.",
-)
+@port_option(8789, "For --http; 0 picks a free port.")
 @click.option("--read-only", is_flag=True, help="Offer no tool that changes the memory.")
 @json_option
 @project_option

@@ -250,6 +250,8 @@ def rm(names: tuple[str, ...], yes: bool, as_json: bool, project: Path) -> None:
 def search(words: tuple[str, ...], as_json: bool, project: Path) -> None:
     """List the memories that contain all the words, in any order and case."""
     wanted = [fold_case(word) for word in " ".join(words).split()]
+    if not wanted:
+        raise InvalidInput("There is nothing to search for", do="Give a word or more")
     with find_memory(project) as memories:
         found = search_memories(memories, wanted) if memories else []
     if as_json:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reverie.apps.cli.memory_open import open_memory
-from reverie.apps.cli.options import json_option, model_option, project_option
+from reverie.apps.cli.options import json_option, model_option, project_option, session_files
 from reverie.apps.cli.show import Column, clean, document, note, say, table, tell
 from reverie.errors import ReverieError
 from reverie.text.counts import plural
@@ -36,13 +36,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument(
-    "files",
-    nargs=-1,
-    required=True,
-    metavar="FILE…",
-    help="Session files, folders of them, or session ids.",
-)
+@session_files
 @click.option(
     "--dry-run", is_flag=True, help="Ask the model, show what it would save, save nothing."
 )

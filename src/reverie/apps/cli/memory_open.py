@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from reverie.apps.cli.show import tell
+from reverie.errors import InvalidInput
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.store.memories import Memories
@@ -34,4 +35,12 @@ def text_from(given: str) -> str:
     if given != "-":
         return given
     with os.fdopen(os.dup(0), "rb") as stdin:
-        return stdin.read().decode("utf-8", "replace")
+        data = stdin.read()
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        byte = f"byte {error.start + 1} is {data[error.start]:#04x}"
+        raise InvalidInput(
+            f"What came on stdin is no UTF-8 text: {byte}",
+            do="Convert it first, as with `iconv -f latin1 -t utf-8`",
+        ) from None

@@ -227,6 +227,9 @@ def _watched(work: Forgetting, text: str, *, dry_run: bool) -> ForgetReport:
         return work.run(text, dry_run=dry_run)
 
 
+_KINDS = {"derived": "indexes, made again from the rest"}
+
+
 def _tell_forgotten(report: ForgetReport) -> None:
     verb = "would change" if report.dry_run else "changed"
     say(f"{plural(len(report.touched), 'file')} {verb}, {report.searched:,} searched")
@@ -234,7 +237,7 @@ def _tell_forgotten(report: ForgetReport) -> None:
     for one in report.touched:
         kinds.setdefault(one.kind, []).append(one.path)
     for kind, found in kinds.items():
-        say(f"  {kind}: {len(found):,}")
+        say(f"  {_KINDS.get(kind, kind)}: {len(found):,}")
         for path in found[: _SHOWN if report.dry_run else 0]:
             say(f"    {path}")
     for path, why in report.remaining:

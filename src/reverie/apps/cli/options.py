@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
+
+HOST = "127.0.0.1"
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class CommandGroup(click.Group):
@@ -20,11 +25,33 @@ json_option = click.option(
 )
 project_option = click.option(
     "--project",
-    type=click.Path(path_type=Path),
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=Path(),
+    metavar="PATH",
     help="A folder in the project.",
 )
 model_option = click.option("--model", default="", metavar="M", help="The model to use.")
+session_files = click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    metavar="FILE…",
+    help="Session files, folders of them, or session ids.",
+)
+
+
+def port_option(
+    default: int, about: str = "0 picks a free port.", *, least: int = 0
+) -> Callable[[_Function], _Function]:
+    """Where a server listens."""
+    return click.option(
+        "--port",
+        type=click.IntRange(least, 65535),
+        metavar="N",
+        default=default,
+        show_default=True,
+        help=about,
+    )
 
 
 def sessions_like(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

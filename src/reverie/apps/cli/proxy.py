@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reverie.apps.cli.options import json_option
+from reverie.apps.cli.options import json_option, port_option
 from reverie.apps.cli.show import json_line, note, say
 from reverie.providers.extras import extra
 from reverie.settings import Settings, environment
@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=PORT,
-    show_default=True,
-    help="0 picks a free port.",
-)
+@port_option(PORT)
 @click.option("--upstream", default="", metavar="URL", help="Where Anthropic requests go.")
 @click.option(
     "--upstream-openai",
@@ -82,7 +76,7 @@ def proxy(
 
     with extra("proxy", "The proxy cannot serve"):
         from reverie.apps.proxy.running import run, upstreams_of
-    from reverie.middleware.engine import CHARACTERS, Rules
+    from reverie.middleware.engine import CHARACTERS, EngineRules
     from reverie.middleware.shadow import ShadowRules
 
     environ = environment()
@@ -94,7 +88,7 @@ def proxy(
         memory=memory == "on" and not record,
     )
     characters = sys.maxsize if policy == "off" else CHARACTERS
-    rules = Rules(shadows, characters=characters, dry=record, seal=_seal(policy))
+    rules = EngineRules(shadows, characters=characters, dry=record, seal=_seal(policy))
 
     def ready(address: ProxyAddress) -> None:
         if as_json:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from reverie.apps.cli.options import json_option, project_option
+from reverie.apps.cli.options import json_option, project_option, session_files
 from reverie.apps.cli.show import PATIENCE, Column, console, document, note, say, table
 from reverie.apps.replay import (
     CAVEAT,
@@ -56,13 +56,7 @@ _KEPT = ("session", "breaks", "announced", "refused", "faults", "facts", "near",
 
 
 @click.command()
-@click.argument(
-    "files",
-    nargs=-1,
-    required=True,
-    metavar="FILE…",
-    help="Session files, folders of them, or session ids.",
-)
+@session_files
 @click.option(
     "--policy", default="", help="naive, classic or collapse. Default: the setting contextPolicy."
 )

@@ -29,7 +29,7 @@ from reverie.upkeep.retention import OldSessions, find_old, remove_session
 def prune(older_than: float | None, dry_run: bool, yes: bool, as_json: bool, project: Path) -> None:
     """Remove sessions that have not been touched for a number of days.
 
-    A session is its transcript, stored results, blobs and agents. Memory is never touched.
+    A session is its transcript, stored results and agents. Memory is never touched.
     """
     place = ProjectPlace.of(project)
     days = place.loaded().settings.retention_days if older_than is None else older_than
@@ -38,7 +38,8 @@ def prune(older_than: float | None, dry_run: bool, yes: bool, as_json: bool, pro
     if found.due and not dry_run and not yes:
         if as_json:
             raise InvalidInput("--json cannot ask for confirmation", do="Give --yes or --dry-run")
-        say(f"{plural(len(found.due), 'session')} untouched for {days:g} days in {place.root}")
+        long = f"{days:g} {'day' if days == 1 else 'days'}"
+        say(f"{plural(len(found.due), 'session')} untouched for {long} in {place.root}")
         click.confirm("Remove for good?", abort=True)
     removed: list[str] = []
     kept = dict(found.kept)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reverie.apps.cli.options import json_option
+from reverie.apps.cli.options import HOST, json_option, port_option
 from reverie.apps.cli.show import json_line, say
 from reverie.providers.extras import extra
 from reverie.store.files import Folder
@@ -22,18 +22,9 @@ if TYPE_CHECKING:
     from reverie.simulator.answers import Answerer
     from reverie.simulator.engine import Engine
 
-HOST = "127.0.0.1"
-
 
 @click.command()
-@click.option(
-    "--port",
-    type=click.IntRange(min=0, max=65535),
-    metavar="N",
-    default=8787,
-    show_default=True,
-    help="0 picks a free port.",
-)
+@port_option(8787)
 @click.option(
     "--script",
     type=click.Path(path_type=Path),

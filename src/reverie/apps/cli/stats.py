@@ -27,7 +27,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 @json_option
 @project_option
 def stats(everything: bool, as_json: bool, project: Path) -> None:
-    """Show cache hit rate, summaries, breaker trips, memory hygiene and background cost."""
+    """Show cache hit rate, compactions, memory hygiene and background cost."""
     place = ProjectPlace.of(project)
     with waiting("working out the figures"), find_memory(project) as memories:
         found = project_stats(place, memories, time.time(), everything=everything)
@@ -48,7 +48,7 @@ def _tell(stats: Stats, everything: bool) -> None:
         ["cache hit rate of the main agent", _percent(found.hit_rate)],
         ["compactions", f"{found.compactions:,}"],
         ["compactions that asked a model", _percent(share)],
-        ["breaker trips", f"{found.breaker_trips:,}"],
+        ["times automatic compaction gave up", f"{found.breaker_trips:,}"],
         ["notes taken", f"{found.notes:,}"],
         ["memories written by extraction", f"{found.memories_written:,}"],
         ["of those still there", f"{stats.kept:,}"],

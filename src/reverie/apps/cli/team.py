@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from difflib import unified_diff
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reverie.apps.cli.memory_open import open_memory
-from reverie.apps.cli.options import CommandGroup, json_option, project_option
+from reverie.apps.cli.options import HOST, CommandGroup, json_option, port_option, project_option
 from reverie.apps.cli.show import document, json_line, line, note, say
 from reverie.providers.extras import extra
 from reverie.settings import environment
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from reverie.team.store import TeamStore
     from reverie.team.values import CountedRefusal
 
-HOST = "127.0.0.1"
 DATABASE = "REVERIE_TEAM_DATABASE"
 
 database_option = click.option(
@@ -191,11 +191,8 @@ def _refusals(project: Path, most: int, database: str) -> list[CountedRefusal]:
         from reverie.session.team import refused_by_server
 
         return refused_by_server(_place(project), most)
-    store = _store(database)
-    try:
+    with _store(database) as store:
         return store.all_refusals(most)
-    finally:
-        store.close()
 
 
 def _show_refused(rows: Sequence[CountedRefusal], *, as_json: bool) -> None:
@@ -214,13 +211,7 @@ def _show_refused(rows: Sequence[CountedRefusal], *, as_json: bool) -> None:
 
 @app.command()
 @click.option("--host", default=HOST, show_default=True, help="The address to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8788,
-    show_default=True,
-    help="0 picks a free port.",
-)
+@port_option(8788)
 @database_option
 @click.option("--tombstones", is_flag=True, help="Let deletions travel to everybody.")
 @json_option
@@ -232,8 +223,6 @@ def serve(host: str, port: int, database: str, tombstones: bool, as_json: bool) 
         from reverie.apps.team.server import app as application
         from reverie.serving import listen
         from reverie.serving import serve as run
-    store = _store(database, tombstones=tombstones)
-    listening = listen(host, port)
 
     def ready(url: str) -> None:
         if as_json:
@@ -243,10 +232,8 @@ def serve(host: str, port: int, database: str, tombstones: bool, as_json: bool) 
             say("  `reverie team token create --repo owner/name` makes a token for a teammate")
         sys.stdout.flush()
 
-    try:
-        anyio.run(run, application(store), listening, ready)
-    finally:
-        store.close()
+    with _store(database, tombstones=tombstones) as store:
+        anyio.run(run, application(store), listen(host, port), ready)
 
 
 @app.command()
@@ -256,11 +243,8 @@ def backup(file: Path, database: str) -> None:
     """Write everything that a server keeps to a file; tokens only by their digests."""
     from reverie.team.backup import write_backup
 
-    store = _store(database)
-    try:
+    with _store(database) as store:
         count = write_backup(store.database, file)
-    finally:
-        store.close()
     say(f"{plural(count, 'row')} written to {file}")
 
 
@@ -271,11 +255,8 @@ def restore(file: Path, database: str) -> None:
     """Fill an empty database from a backup, of either kind of database."""
     from reverie.team.backup import read_backup
 
-    store = _store(database)
-    try:
+    with _store(database) as store:
         count = read_backup(store.database, file)
-    finally:
-        store.close()
     say(f"{plural(count, 'row')} restored")
 
 
@@ -305,8 +286,7 @@ def create(
     as_json: bool,
 ) -> None:
     """Make a token. It is shown once."""
-    store = _store(database)
-    try:
+    with _store(database) as store:
         text, one = store.create_token(
             org=org,
             repo=repo,
@@ -314,8 +294,6 @@ def create(
             writes=not read_only,
             expires=time.time() + days * 86_400 if days else None,
         )
-    finally:
-        store.close()
     if as_json:
         document({"token": text, "id": one.id, "repo": one.repo, "writes": one.writes})
     else:
@@ -328,11 +306,8 @@ def create(
 @json_option
 def list_tokens(database: str, as_json: bool) -> None:
     """List the tokens, without their secret parts."""
-    store = _store(database)
-    try:
+    with _store(database) as store:
         found = store.list_tokens()
-    finally:
-        store.close()
     if as_json:
         document([asdict(one) for one in found])
         return
@@ -350,11 +325,8 @@ def list_tokens(database: str, as_json: bool) -> None:
 @database_option
 def revoke(name: str, database: str) -> None:
     """Make a token worthless from now on, by the id that `list` shows."""
-    store = _store(database)
-    try:
+    with _store(database) as store:
         one = store.revoke_token(name)
-    finally:
-        store.close()
     say(f"{one.id} of {one.author} is revoked")
 
 
@@ -365,7 +337,9 @@ def _place(project: Path) -> TeamPlace:
     return TeamPlace(found.home, found.root, found.environ, found.loaded().settings, found.flags())
 
 
-def _store(database: str, *, tombstones: bool = False) -> TeamStore:
+@contextmanager
+def _store(database: str, *, tombstones: bool = False) -> Generator[TeamStore]:
+    """What a server keeps, open for as long as somebody works with it."""
     from reverie.team.database import open_database
     from reverie.team.store import TeamStore
 
@@ -373,7 +347,11 @@ def _store(database: str, *, tombstones: bool = False) -> TeamStore:
     url = database or environ.get(DATABASE, "")
     if not url:
         url = str(places.home(environ) / "team" / "team.sqlite3")
-    return TeamStore(open_database(url), now=time.time, tombstones=tombstones)
+    store = TeamStore(open_database(url), now=time.time, tombstones=tombstones)
+    try:
+        yield store
+    finally:
+        store.close()
 
 
 @app.command()

@@ -6,23 +6,14 @@ from pathlib import Path
 
 import click
 
-from reverie.apps.cli.options import json_option, project_option
+from reverie.apps.cli.options import HOST, json_option, port_option, project_option
 from reverie.apps.cli.show import json_line, say
 from reverie.providers.extras import extra
 from reverie.upkeep.place import ProjectPlace
 
-HOST = "127.0.0.1"
-
 
 @click.command()
-@click.option(
-    "--port",
-    type=click.IntRange(min=0, max=65535),
-    metavar="N",
-    default=0,
-    show_default=True,
-    help="0 picks a free port.",
-)
+@port_option(0)
 @json_option
 @project_option
 def web(port: int, as_json: bool, project: Path) -> None:

@@ -80,10 +80,10 @@ def judged(event: dict[str, Any]) -> dict[str, Any] | None:
 def _decided(
     event: dict[str, Any], rules: Any, path: str, folder: str, cwd: str
 ) -> dict[str, Any] | None:
-    from reverie.memory.rules.calls import Place, parse
+    from reverie.memory.rules.calls import CallPlace, parse
     from reverie.memory.rules.match import ASK, BLOCK, REMIND, matched
 
-    place = Place(cwd, rules.root, os.path.expanduser("~"), os.path.realpath)
+    place = CallPlace(cwd, rules.root, os.path.expanduser("~"), os.path.realpath)
     call = parse(str(event.get("tool_name") or ""), event.get("tool_input"), place)
     found: list[Any] = [
         rule

@@ -9,7 +9,7 @@ import anyio
 
 from reverie.apps.proxy.server import Explain, Proxy
 from reverie.apps.proxy.upstream import Upstreams, client, is_reachable
-from reverie.middleware.engine import Engine, Rules
+from reverie.middleware.engine import Engine, EngineRules
 from reverie.serving import listen, serve
 from reverie.upkeep.proxy_address import HOST, ProxyAddress, make_token
 from reverie.world import Notice, Say
@@ -19,7 +19,7 @@ GRACE_SECONDS = 120
 
 @asynccontextmanager
 async def running(
-    rules: Rules, upstreams: Upstreams, token: str, explain: Explain | None = None
+    rules: EngineRules, upstreams: Upstreams, token: str, explain: Explain | None = None
 ) -> AsyncGenerator[Proxy]:
     """The application, with all that it needs; what is under way behind answers is finished."""
     engine = Engine(rules)
@@ -32,7 +32,7 @@ async def running(
 
 
 async def run(
-    rules: Rules,
+    rules: EngineRules,
     upstreams: Upstreams,
     port: int,
     ready: Callable[[ProxyAddress], None],

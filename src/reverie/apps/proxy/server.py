@@ -51,7 +51,7 @@ PAGE = (
 Explain = Callable[[str], None]
 
 
-class Refused(Exception):
+class RefusedHere(Exception):
     """A request that is answered here."""
 
     def __init__(self, status: int, what: str) -> None:
@@ -92,7 +92,7 @@ class Proxy:
             return
         try:
             await self._answer(scope, receive, send)
-        except Refused as refused:
+        except RefusedHere as refused:
             await _plain(
                 send, refused.status, {"error": {"type": "proxy", "message": refused.what}}
             )
@@ -101,16 +101,16 @@ class Proxy:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not is_local(Request(scope)):
-            raise Refused(403, "This proxy answers local programs only.")
+            raise RefusedHere(403, "This proxy answers local programs only.")
         path = scope.get("raw_path", scope["path"].encode()).decode("latin-1").partition("?")[0]
         _, token, name, *rest = [*path.split("/", 3), "", ""]
         if not hmac.compare_digest(token.encode(), self._token.encode()):
-            raise Refused(403, "The path does not begin with this proxy's token.")
+            raise RefusedHere(403, "The path does not begin with this proxy's token.")
         if name == "status":
             await self._show(send, Request(scope).headers.get("accept", ""))
             return
         if name not in ("anthropic", "openai"):
-            raise Refused(404, "A path begins with the token, then anthropic or openai.")
+            raise RefusedHere(404, "A path begins with the token, then anthropic or openai.")
         query = scope.get("query_string", b"").decode("latin-1")
         inner = f"/{rest[0]}" if rest[0] else "/"
         url = f"{self._upstreams.base(name)}{inner}{f'?{query}' if query else ''}"
@@ -171,7 +171,7 @@ class Proxy:
                 both.start_soon(incoming.gone, both.cancel_scope)
                 await self._exchanged(up, send, out, one)
                 both.cancel_scope.cancel()
-        except* (Refused, ClientGone) as group:
+        except* (RefusedHere, ClientGone) as group:
             refused = group.exceptions[0]
         finally:
             self._told(up, out, one.status)
@@ -186,10 +186,12 @@ class Proxy:
         try:
             answer = await self._client.send(up, stream=True)
         except httpx2.TimeoutException as error:
-            raise Refused(504, f"The provider was not reached in time: {up.url.host}") from error
+            raise RefusedHere(
+                504, f"The provider was not reached in time: {up.url.host}"
+            ) from error
         except httpx2.HTTPError as error:
             what = f"The provider was not reached: {up.url.host}: {type(error).__name__}"
-            raise Refused(502, what) from error
+            raise RefusedHere(502, what) from error
         try:
             one.begins(answer)
             await self._down(answer, send, out, one.passing)
@@ -289,7 +291,7 @@ class _Incoming:
                 raise ClientGone
             self._end(not message.get("more_body", False))
             return message.get("body", b"")
-        raise Refused(408, "The request's body took too long.")
+        raise RefusedHere(408, "The request's body took too long.")
 
     async def gone(self, scope: anyio.CancelScope) -> None:
         """Wait until the client leaves, then end what is done for it."""

@@ -104,8 +104,7 @@ def of_entries(entries: Sequence[Entry], stored: ReadStored, name: str = "") -> 
             said.append(replace(found, blocks=tuple(_whole(view, found.blocks, stored, lost))))
     notes = tuple(f"the stored result {key} is gone: its preview stands for it" for key in lost)
     course = _course(view.session or name, "reverie", said, notes, name)
-    known = view.head is not None and (view.head.system != "[]" or view.head.tools != "[]")
-    return replace(course, head=view.head) if known and view.head is not None else course
+    return course if view.head is None else replace(course, head=view.head)
 
 
 def _whole(

@@ -14,6 +14,7 @@ from reverie.apps.replay.background import BackgroundFigures
 from reverie.apps.replay.course import Course
 from reverie.apps.replay.policies import PolicyName, ReplayPolicy
 from reverie.apps.replay.run import NeedsMet, Played, Tick, play
+from reverie.text.counts import plural
 
 Runs: TypeAlias = Mapping[PolicyName, Played]
 CAVEAT = (
@@ -90,11 +91,13 @@ class Figures:
                 f"of {self.window:,} tokens: under {self.policy} this session would have failed"
             )
         if self.breaks:
-            out.append(f"{self.breaks:,} requests changed the prefix and nothing announced it")
+            asked = plural(self.breaks, "request")
+            out.append(f"{asked} changed the prefix and nothing announced it")
         if self.thinking.refused:
-            out.append(f"{self.thinking.refused:,} requests would be refused for their thinking")
+            asked = plural(self.thinking.refused, "request")
+            out.append(f"{asked} would be refused for the thinking in it")
         if self.pairing_faults:
-            out.append(f"{self.pairing_faults:,} requests cut a call from its result")
+            out.append(f"A call is cut from its result in {plural(self.pairing_faults, 'request')}")
         return out
 
 

@@ -16,6 +16,7 @@ from reverie.apps.replay.plots import PlotMark, Series, areas, lines, ratios, sh
 from reverie.apps.replay.policies import POLICIES
 from reverie.apps.replay.run import Moved, NeedsMet, Played
 from reverie.apps.replay.style import STYLE
+from reverie.text.counts import plural
 
 NEEDS = (
     ("here", "in the prompt"),
@@ -174,7 +175,8 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _section(session: MeasuredSession, is_open: bool) -> Iterator[str]:
     f = session.figures
     yield f"<details{' open' if is_open else ''}><summary><b>{escape(f.session)}</b> "
-    yield f'<span class="dim">{escape(f.program)} · {f.requests:,} requests · '
+    requests = plural(f.requests, "request")
+    yield f'<span class="dim">{escape(f.program)} · {requests} · '
     yield f"{escape(f.policy)} {f.score:.2f} of naive</span></summary>"
     yield "".join(f'<p class="warn">{escape(told)}.</p>' for told in f.told())
     yield '<div class="grid">'
@@ -183,9 +185,10 @@ def _section(session: MeasuredSession, is_open: bool) -> Iterator[str]:
     yield _table(*_policies(session))
     t = f.thinking
     if t.blocks:
-        yield f'<p class="dim">With its {t.blocks:,} recorded thinking blocks sent and bound: '
+        recorded = plural(t.blocks, "recorded thinking block")
+        yield f'<p class="dim">With its {recorded} sent and bound: '
         yield f"{escape(f.policy)} {t.cost:,} against {t.naive_cost:,}; "
-        yield f"{t.stripped:,} blocks stripped, {t.refused:,} requests refused.</p>"
+        yield f"{plural(t.stripped, 'block')} stripped, {plural(t.refused, 'request')} refused.</p>"
     yield "</details>"
 
 

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 
 from reverie.apps.web import (
     dream,
+    fleet,
     health,
     memories,
     moving,
@@ -45,7 +46,18 @@ def application(desk: Desk, gate: Gate) -> ASGIApp:
     """The page of one project."""
     get: dict[str, Screen] = {}
     post: dict[str, Screen] = {}
-    for screen in (sessions, moving, memories, review, recall, dream, health, team, savings):
+    for screen in (
+        sessions,
+        moving,
+        memories,
+        review,
+        recall,
+        dream,
+        health,
+        team,
+        fleet,
+        savings,
+    ):
         get |= screen.GET
         post |= screen.POST
     routes = [

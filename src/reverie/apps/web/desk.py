@@ -20,14 +20,14 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from reverie.agent.memory import AgentPlace, agent_memories
 from reverie.apps.web import show
 from reverie.apps.web.events import Hub
-from reverie.apps.web.figures import Commands, Figures
+from reverie.apps.web.figures import Commands, ProjectFigures
 from reverie.errors import NotFound
 from reverie.memory.format.entry import is_topic
 from reverie.store.memories import Memories, history_folder, memory_folder
 from reverie.upkeep.derived import NAME, Derived
 from reverie.upkeep.forget import Forgetting
 from reverie.upkeep.memory import find_memory
-from reverie.upkeep.memory_index import MemoryIndex
+from reverie.upkeep.memory_index import MemoryRows
 from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.recall import OpenRecall
 from reverie.upkeep.savings import Savings
@@ -57,6 +57,12 @@ SAID = {
     "off": "Switched off, from the next turn on.",
     "limited": "Set. Sessions that begin from now on keep to it.",
     "syncing": "A sync has begun; what it did stands below when it is done.",
+    "requeued": "It is queued again; a worker or the next `reverie fleet run` takes it up.",
+    "cancelled": "Cancelled.",
+    "stopping": "It was asked to stop; its memory is free once it has.",
+    "over": "Nothing was changed: it runs, or it is over.",
+    "paused": "Paused: none of its jobs begins, and those that run come to their end.",
+    "resumed": "Resumed: its jobs begin again.",
     "forgotten": "Forgotten: nothing in Reverie's home contains it any more.",
 }
 """What has just been done; a page shows it by its name, never by words from its address."""
@@ -90,11 +96,11 @@ class Desk:
         self.library = place.library_to_write()
         self.base = Derived(self.library.path / NAME)
         self.sessions = SessionIndex(self.base, self.library, self.settings)
-        self.memories = MemoryIndex(self.base, place)
+        self.memories = MemoryRows(self.base, place)
         self.savings = Savings(self.base, self.settings)
         self.recall = OpenRecall(place, self.say)
         self.hub = Hub()
-        self.figures = Figures(self)
+        self.figures = ProjectFigures(self)
         self.commands = Commands(place.environ)
         self.closed = False
         self.running: dict[str, threading.Thread] = {}
@@ -197,6 +203,10 @@ class Desk:
         more = [*outside, *agent_memories(ground)]
         return Forgetting(place.home, place.environ, time.time, more)
 
+    def screens(self) -> tuple[tuple[str, str, str], ...]:
+        """The screens in the menu; the fleet's where there is one."""
+        return (*SCREENS, FLEET) if has_fleet(self.place) else SCREENS
+
     def waiting(self) -> dict[str, int]:
         """What waits for a person, for the numbers in the menu."""
         from reverie.session.dream.branch import dreams, dreams_folder
@@ -234,7 +244,7 @@ def _templates(desk: Desk) -> jinja2.Environment:
     known: dict[str, Any] = {
         "project": root.name or "/",
         "folder": show.homely(root),
-        "screens": SCREENS,
+        "screens": desk.screens,
         "waiting": desk.waiting,
         "now": time.time,
         "said_words": SAID,
@@ -254,3 +264,11 @@ SCREENS: tuple[tuple[str, str, str], ...] = (
     ("savings", "Savings", "a"),
 )
 """The screens in the menu: address, word, key behind `g`."""
+FLEET = ("fleet", "Fleet", "f")
+
+
+def has_fleet(place: ProjectPlace) -> bool:
+    """Whether a fleet's database is named, or a plan was made here; nothing is opened."""
+    from reverie.fleet.local import FILE
+
+    return bool(place.environ.get("REVERIE_FLEET_DATABASE")) or (place.home / FILE).exists()

@@ -24,7 +24,7 @@ UNREAD = 30.0
 RELOAD = "reload"
 
 
-class Client:
+class OpenPage:
     """One open page: the names it is to be told, each once, in their order."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Hub:
     """All open pages; told from any thread."""
 
     def __init__(self, *, unread: float = UNREAD) -> None:
-        self.clients: dict[Client, asyncio.AbstractEventLoop] = {}
+        self.clients: dict[OpenPage, asyncio.AbstractEventLoop] = {}
         self.unread = unread
         self.dropped = 0
         self._lock = threading.Lock()
@@ -62,16 +62,16 @@ class Hub:
                 if not loop.is_closed():
                     loop.call_soon_threadsafe(client.put, name)
 
-    def join(self) -> Client | None:
+    def join(self) -> OpenPage | None:
         """A place for one more page, or None where all are taken."""
-        client = Client()
+        client = OpenPage()
         with self._lock:
             if len(self.clients) >= MAX_CLIENTS:
                 return None
             self.clients[client] = asyncio.get_running_loop()
         return client
 
-    def leave(self, client: Client) -> None:
+    def leave(self, client: OpenPage) -> None:
         with self._lock:
             self.clients.pop(client, None)
 
@@ -98,7 +98,7 @@ class EventStream:
         finally:
             self._hub.leave(client)
 
-    async def _tell(self, client: Client, send: Send) -> None:
+    async def _tell(self, client: OpenPage, send: Send) -> None:
         text = "retry: 2000\n\n"
         while True:
             with anyio.move_on_after(self._hub.unread) as patience:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from reverie.errors import NotAvailable, ReverieError
+from reverie.errors import NotAvailable, NotFound, ReverieError
 
 if TYPE_CHECKING:
     from reverie.apps.web.desk import Desk
@@ -31,7 +31,7 @@ _CLI = "reverie.apps.cli"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptFigure:
     """A figure as it was last worked out; `error` says why there is none."""
 
     value: Any = None
@@ -40,23 +40,26 @@ class Kept:
     do: str = ""
 
 
-class Figures:
+class ProjectFigures:
     """The figures of one project."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self.fresh = FRESH
 
-    def get(self, makers: Mapping[str, Callable[[], Any]]) -> dict[str, Kept]:
+    def get(
+        self, makers: Mapping[str, Callable[[], Any]], fresh: float | None = None
+    ) -> dict[str, KeptFigure]:
         """What is kept of each, from one query; what is old is worked out beside it."""
+        fresh = self.fresh if fresh is None else fresh
         found = self._desk.base.facts([f"figure {name}" for name in makers])
         kept = {name: _kept(found.get(f"figure {name}", "")) for name in makers}
         for name, make in makers.items():
-            if time.time() - kept[name].at > self.fresh:
+            if time.time() - kept[name].at > fresh:
                 self._desk.start(f"figure {name}", partial(self.make, name, make))
         return kept
 
-    def last(self, name: str) -> Kept:
+    def last(self, name: str) -> KeptFigure:
         """What is kept of one; nothing is worked out."""
         return _kept(self._desk.base.fact(f"figure {name}"))
 
@@ -77,26 +80,43 @@ class Figures:
         self._desk.base.note([(f"figure {name}", "") for name in names])
 
 
-def _kept(text: str) -> Kept:
-    return Kept(**json.loads(text)) if text else Kept()
+def _kept(text: str) -> KeptFigure:
+    return KeptFigure(**json.loads(text)) if text else KeptFigure()
 
 
 def by_command(desk: Desk, *words: str) -> Any:
     """What a command answers with `--json`; None where it was stopped before it answered."""
     text = desk.commands.run([*words, "--json", "--project", str(desk.place.root)])
-    found = json.loads(text) if text.strip() else None
+    return _answer(text) if text.strip() else None
+
+
+def at_once(desk: Desk, *words: str, about: Sequence[str] = ()) -> Any:
+    """What a short command answers that somebody waits for; `about` is what it is about, which
+    is never read as an option."""
+    text = desk.commands.ask([*words, "--json", "--", *about])
+    if not text.strip():
+        where = " ".join(words[:2])
+        raise NotAvailable(f"`reverie {where}` gave no answer", do="Run it in a terminal")
+    return _answer(text)
+
+
+def _answer(text: str) -> Any:
+    found = json.loads(text)
     if isinstance(found, dict) and (error := cast("dict[str, Any]", found).get("error")):
-        raise NotAvailable(str(error["what"]), do=str(error.get("do", "")))
+        fault = NotFound if error.get("type") == "NotFound" else NotAvailable
+        told = {name: str(error.get(name, "")) for name in ("where", "do")}
+        raise fault(str(error["what"]), **told)
     return cast("Any", found)
 
 
 class Commands:
-    """Commands of ours in processes of their own, one at a time, behind everything else."""
+    """Commands of ours in processes of their own; those that take long one at a time, behind
+    everything else."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = dict(environ)
         self._turn = threading.Lock()
-        self._running: subprocess.Popen[bytes] | None = None
+        self._running: list[subprocess.Popen[bytes]] = []
         self._over = False
 
     def run(self, words: Sequence[str]) -> str:
@@ -104,20 +124,25 @@ class Commands:
         with self._turn:
             return "" if self._over else self.started([sys.executable, "-m", _CLI, *words])
 
-    def started(self, line: Sequence[str]) -> str:
+    def ask(self, words: Sequence[str]) -> str:
+        """The same for a command that is short: it does not wait for the others."""
+        return "" if self._over else self.started([sys.executable, "-m", _CLI, *words], 0)
+
+    def started(self, line: Sequence[str], low: int = _LOW) -> str:
         none, pipe = subprocess.DEVNULL, subprocess.PIPE
         with subprocess.Popen(
             line, stdin=none, stdout=pipe, stderr=none, env=self._environ
         ) as process:
-            self._running = process
+            self._running.append(process)
             with contextlib.suppress(OSError):  # it is over already
-                os.setpriority(os.PRIO_PROCESS, process.pid, _LOW)
+                if low:
+                    os.setpriority(os.PRIO_PROCESS, process.pid, low)
             text, _ = process.communicate()
-        self._running = None
+        self._running.remove(process)
         return text.decode("utf-8", "replace")
 
     def stop(self) -> None:
         """End what runs, and begin nothing more."""
         self._over = True
-        if self._running is not None:
-            self._running.terminate()
+        for process in list(self._running):
+            process.terminate()

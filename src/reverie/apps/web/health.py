@@ -6,7 +6,6 @@ be mended is shown as a difference first, and mended only as it was shown.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -14,9 +13,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from reverie.apps.web import show
+from reverie.apps.web import fleet, show
 from reverie.apps.web.desk import Ask, Desk, to
-from reverie.apps.web.figures import Kept, by_command
+from reverie.apps.web.figures import KeptFigure, by_command
 from reverie.apps.web.memories import by_user
 from reverie.apps.web.plots import bar, spark
 from reverie.apps.web.switches import POST as SWITCHING
@@ -34,7 +33,6 @@ from reverie.upkeep.timeline import Values
 DAYS = 14
 MAX_FILES = 50
 MAX_RULES = 50
-FLEET = "REVERIE_FLEET_DATABASE"
 
 
 def shown(desk: Desk, ask: Ask) -> Response:
@@ -45,7 +43,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
             stats: partial(_stats, desk, everything),
             "doctor": partial(by_command, desk, "doctor"),
             "rules": partial(_rules, desk),
-            "fleet": partial(_fleet, desk),
+            "fleet": partial(fleet.summary, desk),
             "team": partial(summary, desk),
         }
     )
@@ -83,7 +81,8 @@ def _lead(sums: Values, wrong: list[Values], stats: Values | None) -> tuple[str,
     if wrong:
         return f"{plural(len(wrong), 'thing')} to put right.", "It says below how."
     if stats and stats["breaker_trips"]:
-        return "Compaction gave up.", f"{plural(stats['breaker_trips'], 'trip')} of the breaker."
+        times = plural(stats["breaker_trips"], "time")
+        return "Compaction gave up.", f"After failures in a row, {times}: that session says why."
     if not sums["findings"]:
         return "All is well.", "Nothing is wrong with the memory." if sums["memories"] else ""
     can = f", {show.num(sums['fixable'])} can be mended here" if sums["fixable"] else ""
@@ -157,7 +156,7 @@ def _date(at: float) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(at))
 
 
-def _doctor(kept: Kept) -> Values | None:
+def _doctor(kept: KeptFigure) -> Values | None:
     """What is not well, the worst first, and apart from it what is."""
     if not kept.value:
         return None
@@ -186,27 +185,6 @@ def _rules(desk: Desk) -> list[Values]:
     with find_memory(desk.place, desk.say) as memories:
         rows = [] if memories is None else list_rules(memories, desk.place.root)
     return [row.value() for row in rows]
-
-
-def _fleet(desk: Desk) -> Values | None:
-    """Where a fleet's database is named, or a plan was made here; else nothing is opened."""
-    from reverie.fleet.local import FILE, open_local
-    from reverie.fleet.status import fleet_status
-
-    url = desk.place.environ.get(FLEET, "")
-    if not url and not os.path.exists(desk.place.home / FILE):
-        return None
-    if url:
-        from reverie.fleet.engine import open_fleet
-
-        ledger = open_fleet(url)
-    else:
-        ledger = open_local(desk.place.home)
-    try:
-        ledger.check()
-        return fleet_status(ledger)
-    finally:
-        ledger.close()
 
 
 # --- mending

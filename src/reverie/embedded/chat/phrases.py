@@ -49,6 +49,11 @@ class Phrases:
     message: str
     summary: str
 
+    def counted(self, sentence: str, what: str, count: int, **more: str) -> str:
+        """A sentence of these with a count in it."""
+        s, ies = ("", "y") if count == 1 else ("s", "ies")
+        return sentence.format(what=what, count=count, s=s, ies=ies, **more)
+
 
 ENGLISH = Phrases(
     am="I am the embedded assistant: fixed rules, no language model. I recognise a few plain "
@@ -79,13 +84,13 @@ ENGLISH = Phrases(
     unread="I read the first {read:,} characters for requests, not the other {unread:,}.",
     stopped="I stopped there. Not done: {rest}",
     failed="{what} failed: {text}",
-    lines="{what}: {count:,} lines.",
+    lines="{what}: {count:,} line{s}.",
     empty="{what}: empty.",
-    hits="{what}: {count:,} hits.",
+    hits="{what}: {count:,} hit{s}.",
     no_hits="{what}: no hits.",
-    entries="{what}: {count:,} entries.",
+    entries="{what}: {count:,} entr{ies}.",
     exit="exit code {code}",
-    output="{what}: {count:,} lines of output{exit}.",
+    output="{what}: {count:,} line{s} of output{exit}.",
     stored="The result was too long for the conversation; this is its beginning.",
     more="… and {count:,} more",
     first_ask="Your first message here was: “{text}” ({source})",

@@ -69,7 +69,7 @@ def _file(what: str, call: PastCall, text: str, say: Phrases) -> str:
     if not text.strip():
         return say.empty.format(what=what)
     first = line_number(call, text)
-    out = [say.lines.format(what=f"{what} ({call.path}:{first})", count=len(lines))]
+    out = [say.counted(say.lines, f"{what} ({call.path}:{first})", len(lines))]
     out += [say.stored] if STORED in text[:200] else []
     out += ["  " + clip(line) for line in lines if line.strip()][:SHOWN]
     return "\n".join(out)
@@ -88,7 +88,7 @@ def _counted(text: str, some: str, none: str, what: str, shown: int, say: Phrase
     lines = _kept(text)
     if not lines or (len(lines) == 1 and lines[0].lower().startswith(("no ", "(no "))):
         return none.format(what=what)
-    out = [some.format(what=what, count=len(lines))]
+    out = [say.counted(some, what, len(lines))]
     out += [say.stored] if STORED in text[:200] else []
     out += ["  " + clip(line) for line in lines[:shown]]
     if len(lines) > shown:
@@ -100,7 +100,7 @@ def _command(what: str, text: str, error: bool, code: int | None, say: Phrases) 
     lines = _kept(text)
     summary = summary_lines(lines)
     ended = f", {say.exit.format(code=code)}" if code is not None else ""
-    head = say.output.format(what=what, count=len(lines), exit=ended)
+    head = say.counted(say.output, what, len(lines), exit=ended)
     if error or code:
         told = ended.lstrip(", ")
         head = say.failed.format(what=what, text=told or clip("\n".join(lines[:1])))

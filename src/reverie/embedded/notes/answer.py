@@ -18,7 +18,7 @@ from reverie.transcript.audit.parts import Part, parts
 from reverie.transcript.blocks import Block, estimate, text_block
 from reverie.transcript.messages import Message
 from reverie.transcript.request import Request
-from reverie.transcript.sections import Section, sections
+from reverie.transcript.sections import NotesSection, sections
 from reverie.transcript.tasks import NotesTask
 
 EDIT = "Edit"
@@ -79,7 +79,7 @@ def _since(every: Sequence[Part], since: str) -> list[Part]:
 # --- what the sections will hold
 
 
-def updated(page: Sequence[Section], told: Told, task: NotesTask) -> list[Section]:
+def updated(page: Sequence[NotesSection], told: Told, task: NotesTask) -> list[NotesSection]:
     """The sections with what is new, within their budgets."""
     known = [purpose(section) for section in page]
     bodies: list[list[str]] = []
@@ -95,7 +95,7 @@ def updated(page: Sequence[Section], told: Told, task: NotesTask) -> list[Sectio
     return [_with(section, lines) for section, lines in zip(page, bodies, strict=True)]
 
 
-def _with(section: Section, lines: Sequence[str]) -> Section:
+def _with(section: NotesSection, lines: Sequence[str]) -> NotesSection:
     """A section with other lines; one that holds the same stays as it is, to the byte."""
     if list(lines) == section.lines:
         return section
@@ -103,7 +103,7 @@ def _with(section: Section, lines: Sequence[str]) -> Section:
 
 
 def _fit_all(
-    page: Sequence[Section], known: Sequence[str], bodies: list[list[str]], total: int
+    page: Sequence[NotesSection], known: Sequence[str], bodies: list[list[str]], total: int
 ) -> None:
     """Make the largest sections shorter until all fit; what must stay exact only once there
     is nothing else to shorten."""

@@ -34,7 +34,7 @@ from reverie.transcript.audit.parts import Part
 from reverie.transcript.audit.tasks import open_tasks
 from reverie.transcript.blocks import TEXT_BYTES, estimate
 from reverie.transcript.names import REFERENCE, reference
-from reverie.transcript.sections import Section
+from reverie.transcript.sections import NotesSection
 
 # The first that fits a heading decides; then the first that fits the line below it.
 _WORDS = {
@@ -67,7 +67,7 @@ CORRECTING = re.compile(
 )
 
 
-def purpose(section: Section) -> str:
+def purpose(section: NotesSection) -> str:
     """What a section is for; empty where its words do not say."""
     if not section.heading:
         return ""

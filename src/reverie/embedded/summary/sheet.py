@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from reverie.embedded.summary.salience import QUOTE, WorkDone
+from reverie.text.counts import plural
 from reverie.transcript.audit.names import names_in
 from reverie.transcript.names import REFERENCE, reference
 from reverie.transcript.sections import SUMMARY
@@ -28,7 +29,7 @@ SHORTEST = 160  # bytes a message keeps, at the least
 START = 3 / 4  # of what a cut message keeps, the part that is its beginning
 NAMES_SHARE = 1 / 4  # of what a cut message keeps goes to names in what was cut
 CUT = "[… {count:,} characters left out{reference}{names}]"
-LEFT_OUT = "[{count:,} messages of the user left out here]"
+LEFT_OUT = "[{count} of the user left out here]"
 
 
 def size(line: str) -> int:
@@ -180,5 +181,5 @@ def _fewer(texts: Sequence[UserWords], room: int) -> list[str]:
             break
         newest.append(text)
     gone = len(cut) - 1 - len(newest)
-    between = [LEFT_OUT.format(count=gone)] if gone else []
+    between = [LEFT_OUT.format(count=plural(gone, "message"))] if gone else []
     return [cut[0], *between, *reversed(newest)]

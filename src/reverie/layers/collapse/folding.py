@@ -19,7 +19,7 @@ from reverie.transcript.blocks import Block, text_block, text_of
 from reverie.transcript.messages import Item
 from reverie.transcript.names import reference
 from reverie.transcript.recorded import asked
-from reverie.transcript.records import AssistantMessage, Replaced, Stand, UserMessage
+from reverie.transcript.records import AssistantMessage, Replaced, Stand, UserMessage, is_typed
 from reverie.transcript.view import View
 
 SEALED = "collapse"
@@ -103,7 +103,7 @@ def _told(view: View, record: UserMessage, ref: str, bytes_per_token: int) -> li
             out += [f"<user>{said}</user>"] if said else []
         elif block.type != "text":
             out.append(f"[{block.type}] {ref}")
-        elif words.is_typed(block.get("text"), record.origin):
+        elif is_typed(block.get("text"), record.origin):
             out.append(words.of_user(block.get("text"), ref, bytes_per_token))
         elif record.origin not in ("tool", "interrupted") and not block.blank:
             out.append(words.aside(block.get("text"), ref))
@@ -126,8 +126,7 @@ def replied_to(view: View) -> str:
         record = entry.record
         if isinstance(record, UserMessage):
             spoke = spoke or any(
-                b.type == "text" and words.is_typed(b.get("text"), record.origin)
-                for b in record.blocks
+                b.type == "text" and is_typed(b.get("text"), record.origin) for b in record.blocks
             )
         elif spoke and isinstance(record, AssistantMessage) and words.texts(record.blocks):
             return entry.id

@@ -19,6 +19,7 @@ from reverie.transcript.blocks import Block, Json, text_of
 from reverie.transcript.messages import Item
 from reverie.transcript.names import first_names, reference
 from reverie.transcript.recorded import asked
+from reverie.transcript.records import is_typed
 
 RESULT_NAMES = 640  # characters of names kept of a result, at most
 LONG_NAMES = 1_500  # the same of a long one, or one that was stored as it arrived
@@ -74,7 +75,7 @@ class _Sealing:
             block = piece.block
             if block.type == "text":
                 text = block.get("text")
-                if words.is_typed(text):
+                if is_typed(text):
                     yield words.of_user(text, reference(item.id), self.bytes)
                 else:
                     yield words.aside(text, reference(item.id))
@@ -144,7 +145,7 @@ def _is_replied_to(items: Sequence[Item], at: int) -> bool:
         if item.role == "assistant":
             return False
         if item.kind == "message" and any(
-            p.block.type == "text" and words.is_typed(p.block.get("text")) for p in item.pieces
+            p.block.type == "text" and is_typed(p.block.get("text")) for p in item.pieces
         ):
             return True
     return False

@@ -17,7 +17,7 @@ FIRST_COLD = 6_000  # tokens of the tail from which a cold cache makes the first
 
 
 @unchanging
-class Price:
+class SealPrice:
     """The figures behind a seal, in input tokens."""
 
     held: float  # spent on reading old rounds since the last seal
@@ -37,13 +37,13 @@ class Price:
         return f"reading cost {self.held:,.0f}, sealing costs {self.cost:,.0f}"
 
 
-def priced(view: View, world: World, settings: Settings) -> Price:
+def priced(view: View, world: World, settings: Settings) -> SealPrice:
     """What the tail has cost since the last seal, and what sealing it would cost."""
     kept = kept_tokens(settings)
     prices = world.prices
     held = max(0, view.reread - view.answers * kept)
     cold = is_cold(view, world) and (bool(view.sealed) or view.live_tokens >= FIRST_COLD)
-    return Price(prices.read * held, prices.write * kept, view.live_tokens, cold)
+    return SealPrice(prices.read * held, prices.write * kept, view.live_tokens, cold)
 
 
 def kept_tokens(settings: Settings) -> int:
@@ -58,7 +58,7 @@ def is_cold(view: View, world: World) -> bool:
     return world.clock.now() - view.last_assistant_at > world.prices.short
 
 
-def is_due(view: View, world: World, price: Price, limit: int) -> bool:
+def is_due(view: View, world: World, price: SealPrice, limit: int) -> bool:
     if price.tail > limit:
         return True
     return (price.pays or price.cold) and (not world.binds or _turn_begins(view))

@@ -21,15 +21,6 @@ PASTE_END = 1_500  # characters of each of its ends
 PASTE_NAMES = 1_500
 ASIDE = 300  # characters of a text that no user typed
 _MARKS = re.compile(r"<(?=/?(?:user|assistant)\b)", re.IGNORECASE)
-_NOT_TYPED = re.compile(
-    r"\s*<(task-notification|local-command-\w+|bash-stdout|bash-stderr|system-reminder)>"
-)
-NOT_SAID = ("tool", "interrupted", "go_on", "hook", "client", "agent")  # by nobody, or by a program
-
-
-def is_typed(text: str, origin: str = "user") -> bool:
-    """Whether a user's message is a person's, not a program's notice in their place."""
-    return origin.partition(":")[0] not in NOT_SAID and not _NOT_TYPED.match(text)
 
 
 def of_user(text: str, reference: str, bytes_per_token: int) -> str:

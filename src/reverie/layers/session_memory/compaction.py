@@ -18,6 +18,7 @@ from reverie.layers.session_memory.notes import KEY, inserted, is_blank
 from reverie.light import dataclass
 from reverie.settings import Settings
 from reverie.text import untrusted
+from reverie.text.counts import plural
 from reverie.transcript.audit.audit import Audit, audit, with_earlier_words
 from reverie.transcript.blocks import TEXT_BYTES, text_block
 from reverie.transcript.fold import apply
@@ -214,7 +215,7 @@ class _CutPoint:
             REASON,
             strips=self.world.unbound(self.stays),
             boundary=self._boundary(found),
-            why=f"{self.view.tokens:,} tokens; the notes cover {len(gone)} messages",
+            why=f"{self.view.tokens:,} tokens; the notes cover {plural(len(gone), 'message')}",
         )
 
     def _boundary(self, found: Audit) -> Boundary:

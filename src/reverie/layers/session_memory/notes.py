@@ -14,7 +14,7 @@ from importlib.resources import files
 
 from reverie.settings import Settings
 from reverie.transcript.blocks import TEXT_BYTES, estimate
-from reverie.transcript.sections import Section, sections
+from reverie.transcript.sections import NotesSection, sections
 
 KEY = "session-memory/summary.md"
 TRUNCATED = "[... section truncated for length ...]"
@@ -48,7 +48,7 @@ def inserted(text: str, settings: Settings) -> str:
     return f"{whole}\n{TRUNCATED}" if cut else whole
 
 
-def _fitted(noted: Sequence[Section], tokens: int, exact: int) -> list[str]:
+def _fitted(noted: Sequence[NotesSection], tokens: int, exact: int) -> list[str]:
     out: list[str] = []
     for section in noted:
         body, cut = section.body.strip(), False

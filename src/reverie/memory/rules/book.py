@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from reverie.memory.format.entry import TEAM, TopicFile
 from reverie.memory.rules import reading
-from reverie.memory.rules.calls import Place, parse
+from reverie.memory.rules.calls import CallPlace, parse
 from reverie.memory.rules.match import OFF, REMIND, CompiledRule, index_of, matched
 from reverie.memory.rules.sentence import compile_sentence
 from reverie.memory.rules.telling import TEAMS, UNVERIFIED, USER
@@ -50,7 +50,7 @@ class RuleBook:
         """The rules that a call would break."""
         if not self.rules:
             return []
-        call = parse(tool, given, Place(cwd, root, user, resolve))
+        call = parse(tool, given, CallPlace(cwd, root, user, resolve))
         return matched(call, self.index, self.rules.__getitem__)
 
 

@@ -7,7 +7,7 @@ cannot be read is left out; nothing raises. A leaf: it imports its neighbours al
 
 from __future__ import annotations
 
-from reverie.memory.rules.shell import Command, commands, joined
+from reverie.memory.rules.shell import ShellCommand, commands, joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ _PATCHES = ("patch", "input", "diff")
 _PATCHED = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ")
 
 
-class Place:
+class CallPlace:
     """Where a call is made. `resolve` gives the path that a path really is."""
 
     __slots__ = ("cwd", "resolve", "root", "user")
@@ -107,12 +107,12 @@ class Act:
         self.written: list[str] = []
 
 
-class Call:
+class ParsedCall:
     """A parsed call."""
 
     __slots__ = ("acts", "place", "role", "tool")
 
-    def __init__(self, tool: str, role: str, place: Place, acts: list[Act]) -> None:
+    def __init__(self, tool: str, role: str, place: CallPlace, acts: list[Act]) -> None:
         self.tool = tool
         self.role = role
         self.place = place
@@ -125,7 +125,7 @@ def role_of(tool: str) -> str:
     return _ROLE_OF.get(name, OTHER)
 
 
-def parse(tool: str, given: object, place: Place) -> Call:
+def parse(tool: str, given: object, place: CallPlace) -> ParsedCall:
     """A call from the name of its tool and its input."""
     role = role_of(tool)
     if isinstance(given, str):
@@ -135,7 +135,7 @@ def parse(tool: str, given: object, place: Place) -> Call:
     if line and role in (SHELL, OTHER):
         where = _first(values, ("workdir", "cwd"))
         acts = [_of_command(one, place, where) for one in commands(line)]
-        return Call(tool, SHELL, place, acts)
+        return ParsedCall(tool, SHELL, place, acts)
     names = _ADDRESSES if role == WEB and any(one in values for one in _ADDRESSES) else _TEXTS
     act = Act([], _joined(values, names, _NEW)[:MAX_TEXT], place.cwd)
     act.before = _joined(values, _OLD, _OLD)[:MAX_TEXT]
@@ -146,7 +146,7 @@ def parse(tool: str, given: object, place: Place) -> Call:
         _patched(act, patch[:MAX_TEXT], place)
     elif patch and not act.text:
         act.text = patch[:MAX_TEXT]
-    return Call(tool, role, place, [act])
+    return ParsedCall(tool, role, place, [act])
 
 
 def _first(values: Mapping[str, object], names: Iterable[str]) -> str:
@@ -189,7 +189,7 @@ def _joined(values: Mapping[str, object], names: Iterable[str], inside: Iterable
     return "\n".join(filter(None, found))
 
 
-def _named(act: Act, paths: Iterable[str], place: Place, writes: bool) -> None:
+def _named(act: Act, paths: Iterable[str], place: CallPlace, writes: bool) -> None:
     for path in paths:
         for one in filter(None, path.split("\n")):
             whole = place.absolute(one)
@@ -198,7 +198,7 @@ def _named(act: Act, paths: Iterable[str], place: Place, writes: bool) -> None:
                 act.written.append(whole)
 
 
-def _patched(act: Act, patch: str, place: Place) -> None:
+def _patched(act: Act, patch: str, place: CallPlace) -> None:
     added, gone = list[str](), list[str]()
     for row in patch.split("\n"):
         for start in _PATCHED:
@@ -211,7 +211,7 @@ def _patched(act: Act, patch: str, place: Place) -> None:
     act.text, act.before = "\n".join(added), "\n".join(gone)
 
 
-def _of_command(one: Command, place: Place, where: str) -> Act:
+def _of_command(one: ShellCommand, place: CallPlace, where: str) -> Act:
     below = joined(where, one.cwd) if where else one.cwd
     act = Act(one.views, one.text[:MAX_TEXT], place.absolute(below) if below else place.cwd)
     act.written = [place.absolute(path, below) for path in one.writes]

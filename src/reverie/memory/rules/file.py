@@ -30,8 +30,8 @@ def name_of(root: str) -> str:
     return f"{name[-_LONGEST:]}-{number:016x}"
 
 
-def packed(root: str, folder: str, rules: Sequence[CompiledRule]) -> bytes:
-    """The file's bytes."""
+def packed(root: str, folder: str, rules: Sequence[CompiledRule], by: str = "") -> bytes:
+    """The file's bytes; `by` is the version that compiled the rules."""
     lines = [json.dumps(rule, ensure_ascii=False, separators=(",", ":")).encode() for rule in rules]
     places: list[int] = []
     at = 0
@@ -39,6 +39,7 @@ def packed(root: str, folder: str, rules: Sequence[CompiledRule]) -> bytes:
         places.append(at)
         at += len(line) + 1
     head = {"v": VERSION, "root": root, "folder": folder, "at": places, "index": index_of(rules)}
+    head["by"] = by
     first = json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode()
     return b"\n".join([first, *lines, b""])
 
@@ -46,7 +47,7 @@ def packed(root: str, folder: str, rules: Sequence[CompiledRule]) -> bytes:
 class PackedRules:
     """A compiled file, read: the index, and each rule when it is asked for."""
 
-    __slots__ = ("_body", "_places", "folder", "index", "root")
+    __slots__ = ("_body", "_places", "by", "folder", "index", "root")
 
     def __init__(self, data: bytes) -> None:
         """ValueError where this is no such file."""
@@ -56,6 +57,7 @@ class PackedRules:
             raise ValueError("not a file of compiled rules")
         self.root: str = str(head["root"])  # pyright: ignore[reportUnknownArgumentType]
         self.folder: str = str(head["folder"])  # pyright: ignore[reportUnknownArgumentType]
+        self.by: str = str(head.get("by", ""))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
         self.index: dict[str, list[int]] = head["index"]
         self._places: list[int] = head["at"]
 

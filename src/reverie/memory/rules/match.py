@@ -10,8 +10,9 @@ no clock. A leaf: a hook loads it, with its neighbours, and nothing else of the 
 from __future__ import annotations
 
 from reverie.memory.rules import paths
-from reverie.memory.rules.calls import OTHER, ROLES, SHELL, WRITE, Act, Call, role_of
+from reverie.memory.rules.calls import OTHER, ROLES, SHELL, WRITE, Act, ParsedCall, role_of
 from reverie.memory.rules.shell import is_option, name_of
+from reverie.memory.rules.verbs import in_full
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ _BY_NAME = frozenset({"read", "write", "edit", "multiedit", "notebookedit", "gre
 # --- one rule on one call
 
 
-def breaks(rule: CompiledRule, call: Call) -> bool:
+def breaks(rule: CompiledRule, call: ParsedCall) -> bool:
     """Whether the call does what the rule speaks of."""
     tools = rule.get("tools", ())
     if tools and not any(_is_for(tool, call) for tool in tools):
@@ -66,7 +67,7 @@ def kind_of(tool: str) -> str:
     return kind or (SHELL if tool == "Bash" else role_of(tool))
 
 
-def _is_for(tool: str, call: Call) -> bool:
+def _is_for(tool: str, call: ParsedCall) -> bool:
     """Whether a call is of this tool. What a shell line writes and reads counts as writing and
     reading, where a rule names the kind and not a tool."""
     own, wanted = call.tool.lower(), tool.lower()
@@ -78,7 +79,7 @@ def _is_for(tool: str, call: Call) -> bool:
     return kind == call.role != OTHER and own not in _BY_NAME  # another client's name for it
 
 
-def _holds(rule: CompiledRule, act: Act, call: Call, writing: bool) -> bool:
+def _holds(rule: CompiledRule, act: Act, call: ParsedCall, writing: bool) -> bool:
     if writing and call.role == SHELL and not act.written:
         return False
     if (rule.get("commands") or rule.get("has") or rule.get("lacks")) and not _runs(rule, act):
@@ -90,7 +91,7 @@ def _holds(rule: CompiledRule, act: Act, call: Call, writing: bool) -> bool:
     return not words or any(says(act.text, w) and not says(act.before, w) for w in words)
 
 
-def _touches(rule: CompiledRule, act: Act, call: Call, writing: bool) -> bool:
+def _touches(rule: CompiledRule, act: Act, call: ParsedCall, writing: bool) -> bool:
     """Whether a path is meant; where only some are spared, also where a command runs counts."""
     root, user = call.place.root, call.place.user
     wanted, spared, types = rule.get("paths"), rule.get("spared", ()), rule.get("types")
@@ -126,6 +127,8 @@ def is_command(wanted: Sequence[str], words: Sequence[str]) -> bool:
     options of either may stand between, and those wanted must be there."""
     if not is_program(wanted[0], words[0]):
         return False
+    program = name_of(words[0])
+    wanted, words = in_full(program, wanted), in_full(program, words)
     options = [word for word in wanted[1:] if is_option(word)]
     if not all(has_option(words[1:], one) for one in options):
         return False
@@ -238,8 +241,8 @@ def _is_literal(word: str) -> bool:
 
 
 def _command_anchor(words: Sequence[str]) -> str:
-    plain = [word for word in words[1:] if not is_option(word)]
     name = name_of(words[0])
+    plain = [word for word in in_full(name, words)[1:] if not is_option(word)]
     return f"c:{name} {plain[0]}" if plain and _is_literal(plain[0]) else f"c:{name}"
 
 
@@ -280,7 +283,7 @@ def tokens(text: str) -> list[str]:
     return found
 
 
-def marks(call: Call) -> set[str]:
+def marks(call: ParsedCall) -> set[str]:
     """The anchors that a call answers to."""
     found = {_EVERY, f"t:{call.tool.lower()}", f"t:{call.role}"}
     if call.role == SHELL:
@@ -290,7 +293,8 @@ def marks(call: Call) -> set[str]:
             if view:
                 name = name_of(view[0])
                 found.add(f"c:{name}")
-                found.update(f"c:{name} {word}" for word in view[1:12] if not is_option(word))
+                words = in_full(name, view)[1:12]
+                found.update(f"c:{name} {word}" for word in words if not is_option(word))
                 found.update("a:" + word for word in view[:50])
         for path in act.paths:
             found.update(paths.marks(path))
@@ -299,7 +303,7 @@ def marks(call: Call) -> set[str]:
 
 
 def matched(
-    call: Call, index: dict[str, list[int]], rule_at: Callable[[int], CompiledRule]
+    call: ParsedCall, index: dict[str, list[int]], rule_at: Callable[[int], CompiledRule]
 ) -> list[CompiledRule]:
     """The rules that a call would break, in the order they are kept; `rule_at` is asked for those
     alone that the index names."""

@@ -52,7 +52,7 @@ _LITERAL = pattern(r"[a-z][\w.-]{1,60}:\d{2,5}|[A-Z][A-Z0-9_]{2,40}=[\w./-]{1,60
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class RuleWord:
     """A word of a clause, or several that are one command, and what it is."""
 
     text: str
@@ -66,15 +66,15 @@ class _Token:
     quoted: bool = False
 
 
-def pieces(clause: str, *, words: bool = False) -> list[Piece]:
+def pieces(clause: str, *, words: bool = False) -> list[RuleWord]:
     """The words of a clause with what they are; `words`: what is quoted is meant as words."""
     tokens = _tokens(clause)
-    found: list[Piece] = []
+    found: list[RuleWord] = []
     at = 0
     while at < len(tokens):
         line, used = _command(tokens, at)
         if line:
-            found.append(Piece(" ".join(line), COMMAND, line))
+            found.append(RuleWord(" ".join(line), COMMAND, line))
             at += used
             continue
         pair = (
@@ -82,13 +82,13 @@ def pieces(clause: str, *, words: bool = False) -> list[Piece]:
             tokens[at + 1].text.lower() if at + 1 < len(tokens) else "",
         )
         if pair in NOT_PAIRS:
-            found.append(Piece(" ".join(pair), FORBIDS))
+            found.append(RuleWord(" ".join(pair), FORBIDS))
             at += 2
             continue
         before = next(
             (one.text.lower() for one in reversed(found) if one.text.lower() not in ARTICLES), ""
         )
-        found.append(Piece(tokens[at].text, _kind(tokens[at], before, words=words)))
+        found.append(RuleWord(tokens[at].text, _kind(tokens[at], before, words=words)))
         at += 1
     return found
 

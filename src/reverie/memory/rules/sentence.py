@@ -26,7 +26,7 @@ from reverie.memory.rules.naming import (
     PATH,
     SETTING,
     TYPE,
-    Piece,
+    RuleWord,
     pieces,
 )
 from reverie.memory.rules.wording import FILLERS, TAIL
@@ -119,7 +119,9 @@ def _of_clause(clause: str, before: str, sentence: str) -> CompiledRule | None:
 # --- what is forbidden
 
 
-def _forbidden(found: list[Piece], before: str, clause: str, sentence: str) -> CompiledRule | None:
+def _forbidden(
+    found: list[RuleWord], before: str, clause: str, sentence: str
+) -> CompiledRule | None:
     at = next(n for n, one in enumerate(found) if one.kind == FORBIDS)
     subject = found[at - 1].text.lower() if at else ""
     if subject not in wording.SUBJECTS:
@@ -137,7 +139,7 @@ def _forbidden(found: list[Piece], before: str, clause: str, sentence: str) -> C
     return _rule(objects, found, clause, sentence)
 
 
-def _bans(found: Sequence[Piece], at: int) -> bool:
+def _bans(found: Sequence[RuleWord], at: int) -> bool:
     """Whether the word that forbids says of what stands before it that it must not be: "is not
     allowed", "never", and not "is not installed"."""
     if found[at].text.lower() not in wording.TELLING:
@@ -146,23 +148,23 @@ def _bans(found: Sequence[Piece], at: int) -> bool:
     return behind in wording.BANNED | wording.RUNNING | wording.TOUCHING
 
 
-def _only_verbs(found: Sequence[Piece], at: int) -> bool:
+def _only_verbs(found: Sequence[RuleWord], at: int) -> bool:
     known = wording.RUNNING | wording.TOUCHING | FILLERS
     return all(one.text.lower() in known for one in found[at + 1 :])
 
 
-def _folders(found: Sequence[Piece], at: int) -> list[Piece]:
+def _folders(found: Sequence[RuleWord], at: int) -> list[RuleWord]:
     """Folders of which a clause says that nothing in them is touched."""
     rest = found[at + 1 :]
     texts = {one.text.lower() for one in rest if one.kind != FOLDER}
     known = wording.TOUCHING | wording.ANY | wording.WITHIN | FILLERS
     plain = texts & wording.ANY and texts & wording.TOUCHING and texts <= known
-    return [Piece(one.text, PATH) for one in rest if one.kind == FOLDER] if plain else []
+    return [RuleWord(one.text, PATH) for one in rest if one.kind == FOLDER] if plain else []
 
 
 def _objects(
-    found: Sequence[Piece], at: int, *, behind: bool = True, ordered: bool = False
-) -> list[Piece]:
+    found: Sequence[RuleWord], at: int, *, behind: bool = True, ordered: bool = False
+) -> list[RuleWord]:
     """What is forbidden: the first things named behind the word that forbids, or before it; none
     where an unknown word stands between, or says more about it."""
     part = list(found[at + 1 :] if behind else found[:at])
@@ -178,7 +180,7 @@ def _objects(
         and not _is_ordered(found[at].text.lower(), part[:start], part[start:])
     ):
         return []
-    objects: list[Piece] = []
+    objects: list[RuleWord] = []
     for one in part[start:]:
         if one.kind == part[start].kind:
             objects.append(one)
@@ -190,7 +192,7 @@ def _objects(
     return objects if _says_no_more(tail) else []
 
 
-def _is_ordered(forbids: str, lead: Sequence[Piece], rest: Sequence[Piece]) -> bool:
+def _is_ordered(forbids: str, lead: Sequence[RuleWord], rest: Sequence[RuleWord]) -> bool:
     """Whether something is to be done to what is named, and not only said of it: "not in
     settings.py" tells where something is."""
     if rest[0].kind in (COMMAND, FLAG, SETTING) or forbids in wording.HANDS_OFF:
@@ -206,14 +208,14 @@ def _is_ordered(forbids: str, lead: Sequence[Piece], rest: Sequence[Piece]) -> b
     return bool(texts & verbs)
 
 
-def _may_lead(one: Piece, kind: str) -> bool:
+def _may_lead(one: RuleWord, kind: str) -> bool:
     text = one.text.lower()
     if one.kind in (FOLDER, TYPE, FORBIDS):
         return True
     return text in FILLERS or text in _BETWEEN[kind] or text in wording.WITHIN
 
 
-def _says_no_more(tail: Sequence[Piece]) -> bool:
+def _says_no_more(tail: Sequence[RuleWord]) -> bool:
     """Whether what follows leaves open nothing that a call would have to tell."""
     for at, one in enumerate(tail):
         text = one.text.lower()
@@ -234,7 +236,7 @@ def _says_no_more(tail: Sequence[Piece]) -> bool:
 
 
 def _rule(
-    objects: Sequence[Piece], found: Sequence[Piece], clause: str, sentence: str
+    objects: Sequence[RuleWord], found: Sequence[RuleWord], clause: str, sentence: str
 ) -> CompiledRule | None:
     """A rule that forbids these."""
     plain = _plain(clause)
@@ -270,7 +272,7 @@ def _tools(plain: str) -> list[str]:
     return ["Task", "Agent"] if wording.AGENTS.search(plain) else []
 
 
-def _running(objects: Sequence[Piece]) -> CompiledRule:
+def _running(objects: Sequence[RuleWord]) -> CompiledRule:
     """Commands, an option of the only one in either of its forms."""
     first = objects[0].words
     options = [word for word in first if word in _SHORT]
@@ -300,7 +302,7 @@ def _forms(path: str) -> list[str]:
     return [bare] if bare == path else [bare, path, f"{bare}/*", f"*/{bare}/*"]
 
 
-def _written(words: Sequence[str], found: Sequence[Piece]) -> CompiledRule:
+def _written(words: Sequence[str], found: Sequence[RuleWord]) -> CompiledRule:
     """Words that must not be written, below a folder or in files of a type where one is named."""
     rule: CompiledRule = {"tools": [WRITE], "words": [_as_written(one) for one in words]}
     folders = [one.text for one in found if one.kind in (FOLDER, PATH)]
@@ -363,7 +365,7 @@ def _lacking(clause: str, mark: re.Pattern[str], *, turned: bool = False) -> Com
     return {"commands": [list(done[0].words)], "lacks": [[needed]]}
 
 
-def _only(before: Sequence[Piece]) -> bool:
+def _only(before: Sequence[RuleWord]) -> bool:
     """Whether a clause says of its command nothing but that it is run."""
     known = FILLERS | wording.RUNNING | wording.NOT | TAIL
     return all(

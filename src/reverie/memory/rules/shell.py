@@ -1,14 +1,16 @@
 """The commands of a shell line, as far as they can be told without running it.
 
 It sees through `cd x &&`, assignments, pipes, groups, subshells, substitutions, here-documents,
-`bash -c`, and programs that run others (`sudo`, `env`, `xargs`, `npx`, `uv run`, …). One pass by
-hand, no regular expression; what is nested is read to a fixed depth. It says what a line may do,
-and is no proof of what it cannot: a line can always be written so that nobody reads it.
+`bash -c`, and programs that run others (`sudo`, `env`, `xargs`, `npx`, `uv run`, …). `shell_scan`
+takes the line apart; what is nested is read to a fixed depth. It says what a line may do, and is no
+proof of what it cannot: a line can always be written so that nobody reads it.
 
-A leaf: it imports nothing, so that a hook can use it without the engine.
+It imports the scan alone, so that a hook can use it without the engine.
 """
 
 from __future__ import annotations
+
+from reverie.memory.rules.shell_scan import ShellPiece, ShellScan
 
 MAX_CHARACTERS = 100_000
 MAX_COMMANDS = 500
@@ -85,7 +87,7 @@ _FOLDERS = _set("-C --prefix --cwd --dir --directory -chdir --chdir --workdir")
 _GIT_WRITES = _set("rm mv restore checkout clean apply stash")
 
 
-class Command:
+class ShellCommand:
     """One simple command: the ways its words can be read, the files it names, what it feeds in."""
 
     __slots__ = ("cwd", "fed", "reads", "said", "views", "writes")
@@ -104,27 +106,17 @@ class Command:
         return " ".join(self.said) + ("\n" + self.fed if self.fed else "")
 
 
-class _Piece:
-    """What the scan gives: a word, an operator, or the target of a redirection."""
-
-    __slots__ = ("kind", "text")
-
-    def __init__(self, kind: str, text: str) -> None:
-        self.kind = kind
-        self.text = text
-
-
-def commands(line: str) -> list[Command]:
+def commands(line: str) -> list[ShellCommand]:
     """Every simple command of a line, the nested ones too, in the order they stand."""
-    found: list[Command] = []
+    found: list[ShellCommand] = []
     _collect(line[:MAX_CHARACTERS], "", 0, found)
     return found
 
 
-def _collect(line: str, cwd: str, depth: int, found: list[Command]) -> None:
+def _collect(line: str, cwd: str, depth: int, found: list[ShellCommand]) -> None:
     if depth > MAX_DEPTH or len(found) >= MAX_COMMANDS:
         return
-    scan = _Scan(line)
+    scan = ShellScan(line)
     words: list[str] = []
     around: list[str] = []
     kept = _Redirections()
@@ -153,7 +145,7 @@ class _Redirections:
         self.writes: list[str] = []
         self.fed = ""
 
-    def take(self, piece: _Piece) -> None:
+    def take(self, piece: ShellPiece) -> None:
         if piece.kind == "fed":
             self.fed += piece.text
         elif piece.kind == ">":
@@ -163,14 +155,14 @@ class _Redirections:
 
 
 def _ended(
-    words: list[str], kept: _Redirections, cwd: str, depth: int, found: list[Command]
+    words: list[str], kept: _Redirections, cwd: str, depth: int, found: list[ShellCommand]
 ) -> str:
     """A command is over: what it is, and where the next one starts."""
     said, words = words, _plain_start(words)
     if (not said and not kept.writes) or len(found) >= MAX_COMMANDS:
         return cwd
     views, scripts = _views(words)
-    one = Command(views, _moved(views[-1], cwd), said)
+    one = ShellCommand(views, _moved(views[-1], cwd), said)
     one.fed = kept.fed
     one.reads, one.writes = list(kept.reads), list(kept.writes)
     last = views[-1]
@@ -312,7 +304,7 @@ def _found_and_run(words: list[str]) -> list[str]:
 # --- the files it names
 
 
-def _files(words: list[str], one: Command) -> None:
+def _files(words: list[str], one: ShellCommand) -> None:
     if not words:
         return
     name, given = name_of(words[0]), _operands(words)
@@ -355,181 +347,3 @@ def looks_like_path(word: str) -> bool:
         return True
     stem, dot, ending = word.rpartition(".")
     return bool(dot and stem) and ending.isalnum() and len(ending) <= 10 and not ending.isdigit()
-
-
-# --- the scan
-
-
-class _Scan:
-    """One pass over a line; `inner` are the texts of substitutions."""
-
-    def __init__(self, line: str) -> None:
-        self.line = line
-        self.at = 0
-        self.inner: list[str] = []
-        self._waiting: list[str] = []  # what ends the here-documents that begin on this line
-        self._out: list[_Piece] = []
-
-    def pieces(self) -> list[_Piece]:
-        line = self.line
-        while self.at < len(line):
-            sign = line[self.at]
-            if sign in " \t\r":
-                self.at += 1
-            elif sign == "\n":
-                self._line_end()
-            elif sign == "#":
-                end = line.find("\n", self.at)
-                self.at = len(line) if end < 0 else end
-            elif line.startswith(("<(", ">("), self.at):
-                self.at += 1
-                self._substituted()
-            elif sign in ";&|()":
-                self._operator(sign)
-            elif sign in "<>":
-                self._redirected(sign)
-            else:
-                self._take_word()
-        return self._out
-
-    def _operator(self, sign: str) -> None:
-        if sign == "&" and self.line.startswith("&>", self.at):
-            self.at += 1
-            self._redirected(">")
-            return
-        self.at += 1
-        self._out.append(_Piece("end", sign))
-
-    def _line_end(self) -> None:
-        self.at += 1
-        waiting, self._waiting = self._waiting, []
-        for mark in waiting:
-            body = self._document(mark)
-            place = len(self._out)
-            self._out.insert(place, _Piece("fed", body))
-        self._out.append(_Piece("end", "\n"))
-
-    def _document(self, mark: str) -> str:
-        rows: list[str] = []
-        while self.at < len(self.line):
-            end = self.line.find("\n", self.at)
-            end = len(self.line) if end < 0 else end
-            row = self.line[self.at : end]
-            self.at = end + 1
-            if row.strip("\t ") == mark:
-                break
-            rows.append(row)
-        return "\n".join(rows)
-
-    def _redirected(self, sign: str) -> None:
-        line = self.line
-        if line.startswith("<<<", self.at):
-            self.at += 3
-            self._out.append(_Piece("fed", self._next_word()))
-        elif line.startswith("<<", self.at):
-            self.at += 3 if line.startswith("<<-", self.at) else 2
-            self._waiting.append(self._next_word())
-        else:
-            while self.at < len(line) and line[self.at] in "<>|":
-                self.at += 1
-            if self.at < len(line) and line[self.at] == "&":
-                self.at += 1
-                target = self._next_word()
-                if target.isdigit() or target == "-":
-                    return
-            else:
-                target = self._next_word()
-            if target and target != "/dev/null":
-                self._out.append(_Piece(sign, target))
-
-    def _next_word(self) -> str:
-        while self.at < len(self.line) and self.line[self.at] in " \t":
-            self.at += 1
-        return self._word()[0]
-
-    def _take_word(self) -> None:
-        start = self.at
-        text, quoted = self._word()
-        after = self.line[self.at : self.at + 1]
-        if text.isdigit() and after and after in "<>" and not quoted:
-            return  # the number of a file descriptor
-        if self.at == start:  # nothing that a word can begin with
-            self.at += 1
-            return
-        self._out.append(_Piece("word", text))
-
-    def _word(self) -> tuple[str, bool]:
-        line, parts, quoted = self.line, list[str](), False
-        while self.at < len(line):
-            sign = line[self.at]
-            if sign in " \t\r\n;&|<>()":
-                break
-            if sign == "'":
-                quoted = True
-                end = line.find("'", self.at + 1)
-                end = len(line) if end < 0 else end
-                parts.append(line[self.at + 1 : end])
-                self.at = end + 1
-            elif sign == '"':
-                quoted = True
-                self.at += 1
-                parts.append(self._double())
-            elif sign == "\\":
-                following = line[self.at + 1 : self.at + 2]
-                parts.append("" if following == "\n" else following)
-                self.at += 2
-            elif sign == "`" or line.startswith("$(", self.at):
-                parts.append(self._substitution(sign))
-            else:
-                parts.append(sign)
-                self.at += 1
-        return "".join(parts), quoted
-
-    def _double(self) -> str:
-        line, parts = self.line, list[str]()
-        while self.at < len(line):
-            sign = line[self.at]
-            if sign == '"':
-                self.at += 1
-                break
-            if sign == "\\" and line[self.at + 1 : self.at + 2] in ('"', "\\", "$", "`", "\n"):
-                parts.append(line[self.at + 1].replace("\n", ""))
-                self.at += 2
-            elif sign == "`" or line.startswith("$(", self.at):
-                parts.append(self._substitution(sign))
-            else:
-                parts.append(sign)
-                self.at += 1
-        return "".join(parts)
-
-    def _substitution(self, sign: str) -> str:
-        start = self.at
-        if sign == "`":
-            end = self.line.find("`", start + 1)
-            end = len(self.line) if end < 0 else end
-            self.inner.append(self.line[start + 1 : end])
-            self.at = end + 1
-        else:
-            self.at += 1
-            self._substituted()
-        return self.line[start : self.at]
-
-    def _substituted(self) -> None:
-        """From a parenthesis to the one that closes it; quotes inside are passed over."""
-        line, depth, start = self.line, 0, self.at + 1
-        while self.at < len(line):
-            sign = line[self.at]
-            if sign == "\\":
-                self.at += 1
-            elif sign in "'\"":
-                end = line.find(sign, self.at + 1)
-                self.at = max(end, self.at)
-            elif sign == "(":
-                depth += 1
-            elif sign == ")":
-                depth -= 1
-                if not depth:
-                    break
-            self.at += 1
-        self.inner.append(line[start : self.at])
-        self.at += 1

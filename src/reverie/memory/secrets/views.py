@@ -109,7 +109,8 @@ def changed(
 
 # -- characters ----------------------------------------------------------------------
 
-_UNUSUAL = pattern(r"[^\t\n -~]+")
+_UNUSUAL = pattern(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b|[^\t\n -~\x1b\x9b]+|\x9b")
+"""What is not plain text; a colour of a terminal's (`ESC [ 31 m`) with the plain signs in it."""
 _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800")
 
 
@@ -120,7 +121,7 @@ def _plain(character: str) -> str:
     if kind in ("Cf", "Cc", "Mn", "Me") or character in _FILLERS:
         return ""
     compatible = unicodedata.normalize("NFKC", character)
-    return compatible if compatible.isascii() and len(compatible) <= 4 else character
+    return compatible if compatible.isascii() else character
 
 
 def seen(text: str) -> str:
@@ -129,6 +130,8 @@ def seen(text: str) -> str:
 
 
 def _seen(found: re.Match[str]) -> str:
+    if found[0][0] in "\x1b\x9b":
+        return ""
     return "".join(map(_plain, found[0]))
 
 

@@ -236,14 +236,15 @@ async def ask(session: Asks, request: Request, model: Model | None = None) -> Re
     known = await reserved(budget, model, request.source, price)
     outcome: Literal["completed", "failed", "cancelled"] = "failed"
     used: Usage | None = None
+    by = ""
     try:
         reply = await complete(CountsRetries(model, budget, settings), request)
-        outcome, used = "completed", reply.usage
+        outcome, used, by = "completed", reply.usage, reply.model
     except get_cancelled_exc_class():
         outcome = "cancelled"
         raise
     finally:
-        session.hand(ForkEnded(request.source, "", used or Usage(), 1, outcome))
+        session.hand(ForkEnded(request.source, "", used or Usage(), 1, outcome, by))
     await settled(budget, known, used)
     return reply
 

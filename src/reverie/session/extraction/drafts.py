@@ -28,7 +28,7 @@ from anyio import to_thread
 
 from reverie.errors import Incomplete, NotFound, PathRefused, StoreError
 from reverie.memory.format import entry as entries
-from reverie.session.extraction.files import MAX_BYTES, MAX_FILES, Draft
+from reverie.session.extraction.files import MAX_BYTES, MAX_FILES, MemoryDraft
 from reverie.session.fork import Worker
 from reverie.session.stops import ENDS
 from reverie.store.memories import Memories
@@ -79,7 +79,7 @@ class WrittenWords:
 
     memories: Memories
     shown: dict[str, bytes | None] = field(default_factory=dict[str, bytes | None])
-    drafts: tuple[Draft, ...] = ()
+    drafts: tuple[MemoryDraft, ...] = ()
     rounds: int = 0
     denials: tuple[str, ...] = ()
 
@@ -95,9 +95,9 @@ class WrittenWords:
         self.drafts = tuple(one for one in drafts if one is not None)[:MAX_FILES]
         return ""
 
-    def _draft(self, key: str, data: bytes) -> Draft | None:
+    def _draft(self, key: str, data: bytes) -> MemoryDraft | None:
         base = self.shown.get(key)
-        return None if len(data) > MAX_BYTES or data == base else Draft(key, base, data)
+        return None if len(data) > MAX_BYTES or data == base else MemoryDraft(key, base, data)
 
     def _show(self, keys: Iterable[str]) -> str:
         parts: list[str] = []

@@ -37,7 +37,7 @@ MAX_TYPE = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class MemoryDraft:
     """A file as a run wants it; `base` is what it started from, None where there was none."""
 
     key: str
@@ -57,11 +57,11 @@ class PrivateFiles(ConfinedFiles):
         denied: Callable[[str, str], None],
     ) -> None:
         super().__init__(cwd, readable, writable, refused, denied)
-        self._drafts: dict[str, Draft] = {}
+        self._drafts: dict[str, MemoryDraft] = {}
         self._told: set[str] = set()  # keys whose head was sent back once
 
     @property
-    def drafts(self) -> tuple[Draft, ...]:
+    def drafts(self) -> tuple[MemoryDraft, ...]:
         """What was written and differs from what was there, in the order of the first writes."""
         return tuple(one for one in self._drafts.values() if one.data != one.base)
 
@@ -90,7 +90,7 @@ class PrivateFiles(ConfinedFiles):
         now = known.data if known else self._there(path)
         if (None if now is None else digest(now)) != expect:
             raise Changed("the file changed since it was read", where=shown(str(path)))
-        self._drafts[key] = Draft(key, known.base if known else now, data)
+        self._drafts[key] = MemoryDraft(key, known.base if known else now, data)
         self.written.append(str(path))
 
     def _is_there(self, place: Path) -> bool:
@@ -115,7 +115,7 @@ class PrivateFiles(ConfinedFiles):
             raise self._deny(str(path), error.what) from error
 
 
-def _unknown_type(key: str, data: bytes, known: Draft | None) -> str:
+def _unknown_type(key: str, data: bytes, known: MemoryDraft | None) -> str:
     """A type that no memory has, where a draft names one that its file did not have before."""
     if not entries.is_topic(key):
         return ""
@@ -182,5 +182,5 @@ class PrivateGuard(Guard):
         return len(self.files.written) > self._wrote and not self._failed
 
     @property
-    def drafts(self) -> tuple[Draft, ...]:
+    def drafts(self) -> tuple[MemoryDraft, ...]:
         return self.files.drafts

@@ -35,7 +35,7 @@ from reverie.memory.trust import (
     without_questions,
 )
 from reverie.memory.versions import Origin
-from reverie.session.extraction.files import Draft
+from reverie.session.extraction.files import MemoryDraft
 from reverie.store.files import Changed
 from reverie.store.memories import Memories
 from reverie.store.plain import digest
@@ -226,7 +226,7 @@ class DraftVerdict:
     refusal: str = ""
 
 
-def judge(draft: Draft, heard: HeardWords) -> DraftVerdict:
+def judge(draft: MemoryDraft, heard: HeardWords) -> DraftVerdict:
     """What a draft adds, judged by where it comes from."""
     known = set(_told(draft.key, draft.base or b""))
     added = [one for one in _told(draft.key, draft.data) if one not in known]
@@ -245,7 +245,7 @@ def judge(draft: Draft, heard: HeardWords) -> DraftVerdict:
     return DraftVerdict(Trust.AGENT if trusted else Trust.UNTRUSTED, named)
 
 
-def _letters(draft: Draft) -> frozenset[str]:
+def _letters(draft: MemoryDraft) -> frozenset[str]:
     """What a draft newly spells out: the words around it may be the old ones."""
     now, before = (one.decode("utf-8", "replace") for one in (draft.data, draft.base or b""))
     return spelled([now]) - spelled([before])
@@ -320,7 +320,7 @@ class WordsSource:
 
 
 def land(
-    drafts: Iterable[Draft],
+    drafts: Iterable[MemoryDraft],
     memories: Memories,
     heard: HeardWords,
     source: WordsSource,
@@ -354,7 +354,7 @@ def land(
     return done
 
 
-def _name(draft: Draft) -> str:
+def _name(draft: MemoryDraft) -> str:
     """What a draft is called where it is told of; not by a name made from a secret in it."""
     try:
         hits = scan(draft.data, draft.key)
@@ -365,7 +365,7 @@ def _name(draft: Draft) -> str:
     return (told if named else "") or "a memory"
 
 
-def _why_not(draft: Draft, memories: Memories, source: WordsSource) -> str:
+def _why_not(draft: MemoryDraft, memories: Memories, source: WordsSource) -> str:
     if not entries.is_topic(draft.key):
         return "it is no topic file"
     if draft.key.startswith(f"{TEAM}/") and not source.team:
@@ -390,7 +390,7 @@ def _twin(body: str, memories: Memories) -> str:
 
 
 def _save(
-    draft: Draft,
+    draft: MemoryDraft,
     memories: Memories,
     origin: Origin,
     done: LandedDrafts,
@@ -429,7 +429,7 @@ def _save(
         (done.queued if made.queued else done.written).append(made.key)
 
 
-def _merged(draft: Draft, memories: Memories) -> Draft:
+def _merged(draft: MemoryDraft, memories: Memories) -> MemoryDraft:
     """The draft on top of what the file holds by now; a file that was removed stays so."""
     try:
         theirs = memories.folder.bytes_of(draft.key)
@@ -440,7 +440,7 @@ def _merged(draft: Draft, memories: Memories) -> Draft:
     )
     done = merge(draft.key, base, ours, other)
     if done.clean:
-        return Draft(draft.key, theirs, done.text.encode("utf-8", "surrogateescape"))
+        return MemoryDraft(draft.key, theirs, done.text.encode("utf-8", "surrogateescape"))
     if draft.base is not None:
         raise Changed("The same lines were changed meanwhile", where=draft.key)
     one = TopicFile(draft.key, draft.data)

@@ -30,7 +30,7 @@ from reverie.light import dataclass
 from reverie.memory.ranking import ManifestLine
 from reverie.session import fork as forks
 from reverie.session.extraction import drafts, landing, repeats
-from reverie.session.extraction.files import Draft, PrivateGuard
+from reverie.session.extraction.files import MemoryDraft, PrivateGuard
 from reverie.session.extraction.landing import HeardWords, LandedDrafts, WordsSource, told
 from reverie.session.fork import Fork, Worker
 from reverie.session.host import Host
@@ -112,7 +112,7 @@ def guards_at(root: Path, sessions: Path, memories: Memories, world: World) -> G
 class ExtractionRun:
     """What a fork left behind."""
 
-    drafts: tuple[Draft, ...]
+    drafts: tuple[MemoryDraft, ...]
     heard: Callable[[], HeardWords]  # worked out where there is something to judge
     text: str = ""
     rounds: int = 0

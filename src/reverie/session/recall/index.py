@@ -143,6 +143,14 @@ class MemoryIndex:
                 hits = index.about(text, now, k=LOOKED, exclude=without, meanings=meant)
         return Looked(self._seen, tuple(hits))
 
+    def alone(self, at: float) -> bool:
+        """Whether at most one memory's file is of this time, and not many of a checkout or copy."""
+        try:
+            with self.opened() as index:
+                return index.alone(at)
+        except StoreError:  # it was closed meanwhile: nobody knows
+            return False
+
     @property
     def _is_slow(self) -> bool:
         """Whether a refresh takes too long to do in front of a look."""

@@ -10,7 +10,7 @@ Made for a worker thread; nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -55,8 +55,17 @@ class Chosen:
 class RecalledNotes:
     """The memories of one session as they are injected."""
 
-    def __init__(self, memories: Memories, root: Path, session: str, settings: Settings) -> None:
+    def __init__(
+        self,
+        memories: Memories,
+        root: Path,
+        session: str,
+        settings: Settings,
+        alone: Callable[[float], bool] | None = None,
+    ) -> None:
+        """`alone`: whether a time is that of one file; without it, all files are looked at."""
         self._memories = memories
+        self._alone = alone
         self._root = root
         self._session = session
         self._settings = settings
@@ -88,7 +97,7 @@ class RecalledNotes:
         """The best candidates in their form, as many as a turn may have; the others left, each
         that fails for itself. What they claim is checked for so many seconds."""
         repository = Repository(self._root, seconds=seconds, also=self.folder)
-        times = FileTimes(self._memories.folder, now, self._memories.history)
+        times = FileTimes(self._memories.folder, now, self._memories.history, self._alone)
         chosen: list[Chosen] = []
         left: list[Candidate] = []
         for hit in hits[:MAX_CANDIDATES]:

@@ -143,7 +143,8 @@ class Recall:
         finder = MemoryIndex(
             memories.root, host.library.path, settings=world.settings, say=world.say
         )
-        notes = RecalledNotes(memories, work_root(cwd), host.id, world.settings)
+        root, alone = work_root(cwd), finder.alone
+        notes = RecalledNotes(memories, root, host.id, world.settings, alone)
         return cls(host, tasks, finder=finder, notes=notes, selector=selector)
 
     @property

@@ -30,7 +30,7 @@ from reverie.text.untrusted import frame
 from reverie.tools.command import segments
 from reverie.transcript.blocks import Block, dump, text_block, text_of
 from reverie.transcript.messages import Message, Piece
-from reverie.transcript.records import AssistantMessage, HeadSet, TurnEnded, UserMessage
+from reverie.transcript.records import AssistantMessage, HeadSet, TurnEnded, UserMessage, is_typed
 from reverie.transcript.request import Request
 from reverie.transcript.tasks import RecallTask
 from reverie.transcript.view import Trail, View, head_blocks
@@ -39,7 +39,6 @@ from reverie.world import Clock, Model, Reply
 LATELY = 8
 """Tool calls that count as in use right now."""
 _LOOKED_AT = 2_000
-_REMINDER = "<system-reminder>"
 
 # Scripts in which every letter may be a word: no spaces tell where one ends.
 _DENSE = (
@@ -173,7 +172,7 @@ def said(record: UserMessage) -> str:
     if record.origin != "user":
         return ""
     texts = [b.get("text") for b in record.blocks if b.type == "text"]
-    return "\n".join(t for t in texts if not t.lstrip().startswith(_REMINDER)).strip()
+    return "\n".join(filter(is_typed, texts)).strip()
 
 
 def spoken(view: View) -> str:

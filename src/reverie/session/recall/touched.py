@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reverie.light import dataclass
-from reverie.memory.rules.calls import Place, parse
+from reverie.memory.rules.calls import CallPlace, parse
 from reverie.transcript.blocks import Block, text_of
 from reverie.transcript.records import AssistantMessage, UserMessage
 from reverie.transcript.view import View
@@ -74,7 +74,7 @@ def _last_calls(view: View) -> tuple[Block, ...]:
 
 
 def _names(block: Block) -> Iterator[str]:
-    call = parse(block.get("name"), block.value.get("input"), Place("/"))
+    call = parse(block.get("name"), block.value.get("input"), CallPlace("/"))
     for act in call.acts:
         for path in act.paths:
             folder, _, name = path.rstrip("/").rpartition("/")

@@ -64,7 +64,7 @@ class RemoteTool:
         return self.about, json.dumps(self.schema, sort_keys=True)
 
 
-class Connection:
+class ServerConnection:
     """A server that is used, from its start to its end; it runs in a task of its own."""
 
     def __init__(self, server: McpServer, cwd: Path, environ: Mapping[str, str], say: Say) -> None:

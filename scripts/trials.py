@@ -1,0 +1,137 @@
+"""A plugin of pytest for `scripts.mutants`: many damages in one run.
+
+The tests are collected once. Each damage is put into a process forked from there: into the file,
+for what is imported or started later, and into the functions that are loaded, whose code is
+replaced. There the tests run that come by the damaged lines, up to the first that fails. In the
+end those that failed run where nothing is damaged, and must pass.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+import pytest
+
+from scripts.witnesses import Notes, chosen
+
+TRIALS, FOUND = "MUTANTS_TRIALS", "MUTANTS_FOUND"
+POLL_S = 0.02
+LEAST_S, SLOWER = 20.0, 5.0  # how long damaged tests may take: so much, and so often their time
+
+
+class Trying:
+    """Runs the tests against each damage of one file."""
+
+    def __init__(self, given: dict[str, Any], found: Path) -> None:
+        self._file = Path(given["file"])
+        self._name = str(given["name"])  # as the notes call it
+        self._notes: Notes = given["notes"]
+        self._trials: list[dict[str, Any]] = given["trials"]
+        self._found = found
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        source, noticed = self._file.read_text(encoding="utf-8"), list[str]()
+        outcomes: list[str] = []
+        for trial in self._trials:
+            first, last = trial["lines"]
+            items = chosen(session.items, self._notes, self._name, range(first, last + 1))
+            self._file.write_text(trial["text"], encoding="utf-8")
+            try:
+                outcomes.append(self._tried(session, items, trial["inside"], trial["text"]))
+            finally:
+                self._file.write_text(source, encoding="utf-8")
+            noticed += [outcomes[-1]] if "::" in outcomes[-1] else []
+        control = [item for item in session.items if item.nodeid in noticed]
+        passed = self._tried(session, control, "", "") if control else ""
+        told = json.dumps({"outcomes": outcomes, "control": passed})
+        self._found.write_text(told, encoding="utf-8")
+        return True
+
+    def _tried(
+        self, session: pytest.Session, items: Sequence[pytest.Item], inside: str, text: str
+    ) -> str:
+        """The test that noticed; "" where none did, "time" where they ran without end."""
+        ours, theirs = os.pipe()
+        pid = os.fork()
+        if not pid:
+            os.close(ours)
+            os.setsid()
+            with contextlib.suppress(BaseException):
+                os.write(theirs, self._run(session, items, inside, text).encode() or b"-")
+            os._exit(0)
+        os.close(theirs)
+        try:
+            known = (self._notes[item.nodeid][0] for item in items if item.nodeid in self._notes)
+            ended = waited(pid, LEAST_S + SLOWER * sum(known))
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+        with open(ours, "rb") as file:
+            told = file.read(100_000).decode() if ended else "time"
+        return "" if told == "-" else told or "died"
+
+    def _run(
+        self, session: pytest.Session, items: Sequence[pytest.Item], inside: str, text: str
+    ) -> str:
+        if inside and not replaced(str(self._file), inside, text):
+            return "not loaded"
+        for item, after in zip(items, [*items[1:], None], strict=True):
+            before = session.testsfailed
+            session.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+            if session.testsfailed > before:
+                return item.nodeid
+        return ""
+
+
+def waited(pid: int, seconds: float) -> bool:
+    """Whether a process has ended within some time; it has in any case afterwards."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if os.waitpid(pid, os.WNOHANG)[0]:
+            return True
+        time.sleep(POLL_S)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return False
+
+
+def replaced(file: str, inside: str, text: str) -> bool:
+    """Whether a function of a file has the code of this text now, or is not imported yet."""
+    if not any(getattr(one, "__file__", None) == file for one in list(sys.modules.values())):
+        return True
+    new = {
+        code.co_firstlineno: code
+        for code in _codes(compile(text, file, "exec"))
+        if code.co_qualname == inside
+    }
+    done = 0
+    for one in gc.get_objects():
+        if isinstance(one, FunctionType) and one.__code__.co_filename == file:
+            code = new.get(one.__code__.co_firstlineno)
+            if code is not None and one.__code__.co_qualname == inside:
+                one.__code__ = code
+                done += 1
+    return done > 0
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for one in code.co_consts:
+        if isinstance(one, CodeType):
+            yield one
+            yield from _codes(one)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    given = json.loads(Path(os.environ[TRIALS]).read_text(encoding="utf-8"))
+    config.pluginmanager.register(Trying(given, Path(os.environ[FOUND])))

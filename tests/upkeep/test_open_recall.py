@@ -1,0 +1,86 @@
+"""Recall that stays open for many questions reads the history on, and never whole again."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+import reverie
+from reverie.memory import versions
+from reverie.store.memories import history_folder
+from reverie.upkeep.place import ProjectPlace
+from reverie.upkeep.recall import OpenRecall
+from reverie.world import say_nothing
+
+pytestmark = pytest.mark.spec("18.web")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ProjectPlace:
+    monkeypatch.setenv("REVERIE_HOME", str(tmp_path / "home"))
+    (tmp_path / "shop").mkdir()
+    return ProjectPlace.of(tmp_path / "shop")
+
+
+@pytest.fixture
+def recall(place: ProjectPlace) -> Iterator[OpenRecall]:
+    made = OpenRecall(place, say_nothing)
+    yield made
+    made.close()
+
+
+def add(place: ProjectPlace, *texts: str) -> None:
+    with reverie.Memory(place.root, home=place.home) as memory:
+        for text in texts:
+            memory.add(text)
+
+
+def decoded(work: Callable[[], object]) -> int:
+    """How many lines of a history some work reads."""
+    count = 0
+
+    def called(frame: FrameType, event: str, _: object) -> None:
+        nonlocal count
+        count += event == "call" and frame.f_code is versions.decode.__code__
+
+    sys.setprofile(called)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_a_second_question_reads_what_was_added_to_the_history_alone(
+    place: ProjectPlace, recall: OpenRecall
+) -> None:
+    add(place, *(f"Service {n} listens on port {8000 + n}" for n in range(9)))
+    now = time.time()
+    first = decoded(lambda: recall.rows("the port of service 7", now, 10))
+    assert first >= 9
+    assert decoded(lambda: recall.rows("the port of service 9", now, 10)) == 0
+    add(place, "The zebra gateway listens on port 9911")
+    recall.settle()
+    rows: list[dict[str, object]] = []
+    assert 0 < decoded(lambda: rows.extend(recall.rows("zebra gateway", now, 10))) < first
+    assert rows[0]["saved"]
+
+
+def test_a_history_that_another_took_the_place_of_is_read_anew(
+    place: ProjectPlace, recall: OpenRecall
+) -> None:
+    add(place, "The zebra gateway listens on port 9911")
+    assert recall.rows("zebra gateway", time.time(), 1)[0]["saved"]
+    kept = history_folder(place.home, place.root, place.environ)
+    shutil.rmtree(kept)
+    assert recall.rows("zebra gateway", time.time(), 1)  # no history: what the file's time tells
+    add(place, "The lion gateway listens on port 9912")
+    recall.settle()
+    read = decoded(lambda: recall.rows("lion gateway", time.time(), 1))
+    assert read > 0
