@@ -142,6 +142,18 @@ def test_a_file_that_comes_back_has_its_old_time(tmp_path: Path) -> None:
                 assert seen(stage.now) == state
 
 
+def cut_off_undo(memories: Memories) -> None:
+    """An undo that is planned durably and fails before its first step."""
+
+    def fails(*_: object) -> None:
+        raise ReverieError("cut off")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(landing, "_step", fails)
+        with pytest.raises(ReverieError, match="cut off"):
+            memories.undo("", UNDO)
+
+
 @pytest.mark.parametrize(
     ("step", "left"),
     [
@@ -158,14 +170,7 @@ def test_a_step_after_an_undo_that_was_cut_off_sees_it_through_first(
     stage = Stage(tmp_path, 3)
     home = stage.fresh()
     with opened(home) as memories:
-        with pytest.MonkeyPatch.context() as patch:
-
-            def fails(*_: object) -> None:
-                raise ReverieError("cut off")
-
-            patch.setattr(landing, "_step", fails)
-            with pytest.raises(ReverieError, match="cut off"):
-                memories.undo("", UNDO)
+        cut_off_undo(memories)
         assert seen(home) == stage.states[2]
         step(memories)
         assert memories.folder.keys() == left
@@ -176,14 +181,7 @@ def test_what_is_remembered_after_an_undo_that_was_cut_off_is_there(tmp_path: Pa
     """The undo takes the file out that holds these words; whoever says them again keeps them."""
     with opened(tmp_path) as memories:
         first = memories.remember("The mill stands by the river.", AGENT)
-        with pytest.MonkeyPatch.context() as patch:
-
-            def fails(*_: object) -> None:
-                raise ReverieError("cut off")
-
-            patch.setattr(landing, "_step", fails)
-            with pytest.raises(ReverieError, match="cut off"):
-                memories.undo("", UNDO)
+        cut_off_undo(memories)
         again = memories.remember("The mill stands by the river.", AGENT)
         assert (again.key, again.outcome) == (first.key, "saved")
         assert memories.folder.keys() == (again.key,)

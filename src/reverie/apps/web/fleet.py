@@ -38,7 +38,7 @@ REASONS = {
     "held": "another process holds the memory",
     "budget": "no room in the budget until tomorrow (UTC)",
     "unknown-kind": "no worker so far knows this kind of job",
-    "worker-gone": "its worker is gone; another one takes it up",
+    "worker-gone": "the worker that had it is gone",
     "stopped": "it was stopped, and goes on with the next run",
     "fenced": "a later try has landed",
     "already": "it had landed before",
