@@ -25,6 +25,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 WORKERS ?= 2
 PYTEST_ARGS ?=
+SECOND_RUNS ?= 0
 EXTRAS ?=
 PART ?= kills
 SEED ?= 1
@@ -72,14 +73,14 @@ chat: $(TERMINAL)
 	$(BIN)/reverie chat
 
 test: $(DEV)
-	REVERIE_BUDGET=600 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile \
-		--durations=50 --durations-min=0.05 $(PYTEST_ARGS)
+	REVERIE_BUDGET=600 $(BIN)/python -m scripts.second_run --most $(SECOND_RUNS) \
+		-n $(WORKERS) --dist loadfile --durations=50 --durations-min=0.05 $(PYTEST_ARGS)
 
 # One at a time: a client starts slowly, and two of them would wait for each other. One that fails
 # is run once more by itself, and named at the end.
 doors: $(DEV) $(CLIENTS)/.set-up $(MINILM)/.set-up
 	PATH="$(CURDIR)/$(CLIENTS)/bin:$$PATH" PYTHONPATH="$(CURDIR)/$(MINILM)" REVERIE_BUDGET=2100 \
-		$(BIN)/python -m scripts.doors --durations=0 --durations-min=1 $(PYTEST_ARGS)
+		$(BIN)/python -m scripts.second_run --doors --durations=0 --durations-min=1 $(PYTEST_ARGS)
 
 proof: $(PROOF)
 	REVERIE_SCALE=proof REVERIE_BUDGET=3600 \

@@ -184,9 +184,20 @@ async def serve(
     told = partial(_told, ready, listening)
     server = Server(application, told, grace_seconds=grace_seconds, named=named)
     try:
-        await server.serve(sockets=[listening])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_stop_when_cancelled, server)
+            with anyio.CancelScope(shield=True):  # cut off, it would leave its requests behind
+                await server.serve(sockets=[listening])
+            tasks.cancel_scope.cancel()
     finally:
         listening.close()
+
+
+async def _stop_when_cancelled(server: Server) -> None:
+    try:
+        await anyio.sleep_forever()
+    finally:
+        server.should_exit = True
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""A door that failed gets one more chance, and no more than two of them do."""
+"""A test that failed is run once more, where that is wanted, and no more than a few are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import doors
+from scripts import second_run
 from tests.test_project import write
 
 pytestmark = [pytest.mark.spec("project.doors")]
@@ -46,9 +46,15 @@ class Played:
 def test_two_get_a_second_run_and_what_fails_twice_fails(
     played: Played, code: int, last: str, runs: int
 ) -> None:
-    assert doors.run(["-v"], played) == (code, last)
+    assert second_run.run(["-v"], played, "door", 2) == (code, last)
     assert played.asked[1:] == [[one] for one in played.first[1]][: runs - 1]
     assert len(played.asked) == runs
+
+
+def test_none_is_run_again_where_none_may_be() -> None:
+    played = Played(1, "a")
+    assert second_run.run([], played, "test", 0) == (1, "1 test failed: a")
+    assert len(played.asked) == 1
 
 
 SEEDED = """import pathlib, subprocess, sys, pytest
@@ -71,7 +77,7 @@ def test_seeded_failures(root: Path, tmp_path: Path) -> None:
     down, and a door that fails twice fails the whole."""
     for name in ("pyproject.toml", "tests/conftest.py", "tests/processes.py", "tests/postgres.py"):
         write(tmp_path, {name: (root / name).read_text()})
-    write(tmp_path, {"scripts/doors.py": (root / "scripts/doors.py").read_text()})
+    write(tmp_path, {"scripts/second_run.py": (root / "scripts/second_run.py").read_text()})
     for more, code, last in (
         ("", 0, "1 door needed a second run: tests/test_seeded.py::test_only_once"),
         (ALWAYS, 1, "1 door failed twice: tests/test_seeded.py::test_always"),
@@ -79,7 +85,7 @@ def test_seeded_failures(root: Path, tmp_path: Path) -> None:
         (tmp_path / "tried").unlink(missing_ok=True)
         write(tmp_path, {"tests/test_seeded.py": SEEDED + more})
         done = subprocess.run(
-            [sys.executable, "-m", "scripts.doors", "-p", "no:randomly"],
+            [sys.executable, "-m", "scripts.second_run", "--doors", "-p", "no:randomly"],
             cwd=tmp_path, capture_output=True, text=True, check=False, timeout=200,
         )  # fmt: skip
         assert done.stdout.splitlines()[-1] == last, done.stdout
