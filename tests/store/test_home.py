@@ -82,6 +82,15 @@ def test_homes_that_are_refused(text: str) -> None:
         home_module.home({"HOME": "/home/user", "REVERIE_HOME": text})
 
 
+@pytest.mark.parametrize("under", ["", "/home", "/a/home"])
+@pytest.mark.parametrize("kind", ["file", "a link to nothing"])
+def test_a_home_that_can_be_no_folder_is_refused(here: Path, kind: str, under: str) -> None:
+    there = here / "there"
+    there.touch() if kind == "file" else there.symlink_to(here / "gone")
+    with pytest.raises(PathRefused, match="must be a folder"):
+        home_module.home({"HOME": "/home/user", "REVERIE_HOME": f"{there}{under}"})
+
+
 # -- canonical root ------------------------------------------------------------------
 
 

@@ -31,6 +31,7 @@ OWNER = ".reverie-root"
 LAYOUT = ".reverie-home"
 LOCK = ".reverie-projects.lock"
 
+_ANOTHER = "Set REVERIE_HOME to a folder of your own, or leave it unset."
 _LONGEST_SLUG = 200
 _TRIES = 100
 _SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
@@ -66,9 +67,13 @@ def home(environ: Mapping[str, str]) -> Path:
         raise PathRefused(
             "Home must be an absolute folder other than /",
             where=ascii(named),
-            do="Set REVERIE_HOME to a folder of your own, or leave it unset.",
+            do=_ANOTHER,
         )
-    return Path(path)
+    found = Path(path)
+    there = next(one for one in (found, *found.parents) if os.path.lexists(one))
+    if not there.is_dir():
+        raise PathRefused("Home must be a folder, and this is none", where=str(there), do=_ANOTHER)
+    return found
 
 
 # The root of a project
