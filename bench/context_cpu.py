@@ -18,6 +18,8 @@ from bench.figures import QUICK, ROOT_SHARED, Figure, Row, at_most
 
 RUNS = 1 if QUICK else 3  # of what is timed
 CALLS = 200
+EMPTYING = 36 * 1024 * 1024  # bytes, more than the caches of the processor hold
+LINE = 64  # bytes that it reads at once
 
 
 def measure(out: Path) -> Iterator[Figure | Row]:
@@ -50,8 +52,33 @@ def processor() -> Iterator[Figure]:
     short, long = (traces.synthetic(7, calls) for calls in (CALLS, 10 * CALLS))
     each = [min(replay.replay(t, cls)["cpu_ms"] for _ in range(RUNS)) for t in (short, long)]
     what = "CPU a round in a session ten times longer"
-    why = "only sessions this long fold lines, a tenth of it; the rest is not explained"
+    why = "the replay's own work between two rounds grows and empties the processor's caches"
     yield at_most("context.cpu.growth", what, each[1] / each[0], 1.2, "x", RUNS, why)
+    what = "the same with the processor's caches emptied before every call, in both sessions"
+    growth = cold(long, cls, replay) / cold(short, cls, replay)
+    yield at_most("context.cpu.growth_cold", what, growth, 1.2, "x", 1)
+
+
+def cold(trace: Trace, cls: type[Any], replay: Any) -> float:
+    """Milliseconds a round of the three calls, each begun with nothing of ours in the caches."""
+    other, spent = bytearray(EMPTYING), [0.0]
+
+    def timed(name: str) -> Any:
+        inner = getattr(cls, name)
+
+        def call(self: Any, *given: Any) -> Any:
+            other[::LINE].count(b"x")
+            start = time.process_time()
+            try:
+                return inner(self, *given)
+            finally:
+                spent[0] += time.process_time() - start
+
+        return call
+
+    calls = {name: timed(name) for name in ("observe", "manage", "render")}
+    requests = replay.replay(trace, type("Cold", (cls,), calls))["requests"]
+    return 1_000 * spent[0] / requests
 
 
 def naive_dump(trace: Trace) -> float:
