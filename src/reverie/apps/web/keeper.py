@@ -32,7 +32,8 @@ class Keeper:
 
     def stop(self) -> None:
         self._stop.set()
-        self._thread.join(10)
+        if self._thread.is_alive():
+            self._thread.join(10)
 
     def _run(self) -> None:
         while not self._stop.is_set():

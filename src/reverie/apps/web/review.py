@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from reverie.apps.web.desk import Ask, Desk, to
+from reverie.apps.web.desk import Ask, Desk
 from reverie.apps.web.memories import by_user
 from reverie.errors import ReverieError
 from reverie.memory.format.entry import TopicFile
@@ -98,7 +98,7 @@ def accept(desk: Desk, ask: Ask) -> Response:
     except ReverieError as error:
         return _page(desk, 400, editing=ask.path["id"], text=text, error=error)
     del done
-    return to("/review", "accepted")
+    return desk.to("/review", "accepted")
 
 
 def editing(desk: Desk, ask: Ask) -> Response:
@@ -111,14 +111,14 @@ def drop(desk: Desk, ask: Ask) -> Response:
     with desk.changing() as memories:
         item = _item(memories, ask)
         memories.drop(item)
-    return to(f"/review?undo={item.id}", "dropped")
+    return desk.to(f"/review?undo={item.id}", "dropped")
 
 
 def restore(desk: Desk, ask: Ask) -> Response:
     """Let something that was dropped wait again."""
     with desk.changing() as memories:
         memories.review.restore(ask.path["id"], time.time())
-    return to("/review", "undone")
+    return desk.to("/review", "undone")
 
 
 def drop_source(desk: Desk, ask: Ask) -> Response:
@@ -128,7 +128,7 @@ def drop_source(desk: Desk, ask: Ask) -> Response:
         for item in memories.review.items():
             if describe_origin(item.origin) == source:
                 memories.drop(item)
-    return to("/review", "dropped")
+    return desk.to("/review", "dropped")
 
 
 GET = {"/review": listed, "/review/{id}/edit": editing}

@@ -113,8 +113,8 @@ def shown(desk: Desk, ask: Ask) -> Response:
         money=_money(row, told),
         policy=desk.settings.context_policy,
         follows=not ask.query,
-        resume=f"reverie chat --resume {name[:8]}",
-        folder=shlex.quote(str(desk.place.root)),
+        resume=f"reverie --resume {name}",
+        at_folder=shlex.quote(str(desk.place.root)),
         said="",
     )
 
