@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from reverie.apps.web.desk import Ask, Desk
 from reverie.apps.web.memories import by_user
-from reverie.errors import ReverieError
+from reverie.errors import InvalidInput, ReverieError
 from reverie.memory.format.entry import TopicFile
 from reverie.memory.versions import Version
 from reverie.store.lists import ReviewItem
@@ -89,15 +89,12 @@ def accept(desk: Desk, ask: Ask) -> Response:
     try:
         with desk.changing() as memories:
             item = _item(memories, ask)
+            if "text" in ask.form and not text.strip():
+                raise InvalidInput("Nothing is left to save", do="Drop it if it is not wanted")
             origin = by_user("accept", f"from {describe_origin(item.origin)}")
-            if text and text != item.text:
-                done = memories.save(item.key, text.encode(), origin, reviewed=True)
-                memories.review.remove(item.id)
-            else:
-                done = memories.accept(item, origin)
+            memories.accept(item, origin, text.encode())
     except ReverieError as error:
         return _page(desk, 400, editing=ask.path["id"], text=text, error=error)
-    del done
     return desk.to("/review", "accepted")
 
 
