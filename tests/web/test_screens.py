@@ -56,6 +56,17 @@ def test_a_timeline_says_what_the_commands_say(page: Page, run: Run) -> None:
         assert f"{show.num(one['read'])} read, {show.num(one['written'])} written" in at
 
 
+@pytest.mark.spec("18.web-resume")
+def test_a_timeline_has_the_command_that_goes_on_with_it(page: Page, run: Run) -> None:
+    (row,) = run("sessions", "list", "--json").json()["sessions"]
+    shown = page.visitor.get(f"/sessions/{row['id']}").text
+    (name,) = re.findall(r'<button[^>]* data-copy="#(\w+)"', shown)
+    (command,) = re.findall(rf'<code id="{name}">([^<]*)</code>', shown)
+    assert command == f"reverie --resume {row['id']}"
+    assert re.search(r'<span [^>]*role="status"></span><button', shown)
+    assert "Continue this session" in run(*command.split()[1:], "--help", code=0).out
+
+
 def test_the_kinds_of_tokens_add_up_to_the_view(page: Page) -> None:
     (file,) = page.desk.library.sessions()
     view = page.desk.library.read(file.id).view
@@ -299,6 +310,16 @@ def test_review_shows_the_evidence_and_decides(page: Page, run: Run) -> None:
     page.visitor.post("/memories/undo", {"version": version[1]})
     keys = [row["file"] for row in run("memory", "list", "--json").json()["memories"]]
     assert item["file"] not in keys
+
+
+@pytest.mark.spec("18.review-edit")
+def test_an_emptied_text_saves_nothing_and_says_so(page: Page, run: Run) -> None:
+    (item,) = run("memory", "review", "list", "--json").json()["items"]
+    done = page.visitor.post(f"/review/{item['id']}/accept", {"text": " \r\n"})
+    assert done.status == 400
+    assert "Nothing is left to save" in done.text
+    assert [item] == run("memory", "review", "list", "--json").json()["items"]
+    assert page.visitor.post(f"/review/{item['id']}/accept").status == 303
 
 
 def test_all_of_one_source_are_dropped(page: Page, run: Run) -> None:
