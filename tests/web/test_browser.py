@@ -301,6 +301,7 @@ def other(home: Path, tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.spec("18.web-projects")
 @pytest.mark.parametrize("script", [True, False])
 def test_another_project_is_chosen_and_what_is_done_stays_in_it(
     other: Path, browser: Browser, process: Run, script: bool
@@ -334,6 +335,7 @@ def test_another_project_is_chosen_and_what_is_done_stays_in_it(
     assert browser.faults == []
 
 
+@pytest.mark.spec("18.web-resume")
 def test_the_resume_command_is_copied_and_told(page: Page, browser: Browser) -> None:
     (file,) = page.desk.library.sessions()
     command = f"reverie --resume {file.id}"

@@ -363,7 +363,7 @@ def test_the_one_not_looked_at_for_longest_is_closed_for_the_next(
         one.text(f"{one.prefix(made[1])}/sessions")
 
 
-def test_a_project_with_an_open_page_or_work_is_not_closed(
+def test_a_project_with_work_under_way_is_not_closed(
     home: Path, project: Path, tmp_path: Path
 ) -> None:
     made = [begun(tmp_path / name) for name in ("a", "b")]
