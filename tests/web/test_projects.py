@@ -154,7 +154,7 @@ def test_the_side_shows_some_and_a_page_all(home: Path, project: Path, tmp_path:
         assert len(Links(one.text("/sessions")).switch) == SHOWN_PROJECTS + 1
         shown = one.text("/projects")
         assert shown.count('class="item"') == SHOWN_PROJECTS + 4
-        assert f"{SHOWN_PROJECTS + 4} projects of this home" in shown
+        assert f"<b>{SHOWN_PROJECTS + 4} projects</b> in this home" in shown
 
 
 def test_projects_have_names_and_no_hashes(two: Home) -> None:
