@@ -150,7 +150,7 @@ def main() -> None:
     folder = asked.parse_args().every
     project, environ = stage()
     rows = json.loads(command(project, environ, "sessions", "list", "--json"))["sessions"]
-    longest = max(rows, key=lambda row: row["turns"])["id"]
+    longest = max(rows, key=lambda row: row["tokens"])["id"]
     line = [sys.executable, "-m", "reverie.apps.cli", "web", "--port", "0", "--json"]
     with subprocess.Popen(line, cwd=project, env=environ, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
