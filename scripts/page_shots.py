@@ -1,7 +1,8 @@
 """The screenshots of docs/web.md: `python -m scripts.page_shots`; it needs Chromium.
 
 The demo's project is shown as it is after its last session, with a text to review, two memories
-more, a rule, a teammate, a dream that waits and a second project. Nothing outside a temporary folder is touched.
+more, a rule, a teammate, a dream that waits and a second project. Nothing outside a temporary
+folder is touched.
 `--every FOLDER` draws every page whole, at both widths, light and dark, to be looked at.
 """
 
