@@ -187,7 +187,9 @@ def test_every_screen_and_its_links_stay_in_the_project(two: Home, other: Path) 
     prefix = two.prefix(other)
     anyio.run(talk, other, "Find out why the tests fail")
     two.visitor.post(f"{prefix}/memories/new", {"text": "The port is 8080.", "name": "Port"})
-    desk = two.page.desk(project_key(ProjectPlace.of(other)))
+    there = two.page.opened(project_key(ProjectPlace.of(other)))
+    there.keeper.look()
+    desk = there.desk
     desk.commands = InThisProcess()
     (session,) = desk.library.sessions()
     with desk.memory_there() as memories:
@@ -233,7 +235,7 @@ def test_live_events_are_those_of_the_project(two: Home, other: Path) -> None:
             told.append(message.get("body", b""))
             if len(told) == 2:  # the stream has begun
                 two.page.first.desk.hub.tell("of the first")
-                two.page.desk(project_key(ProjectPlace.of(other))).hub.tell("of the other")
+                two.page.opened(project_key(ProjectPlace.of(other))).desk.hub.tell("of the other")
             if b"of the" in told[-1]:
                 gone.set()
 
@@ -357,10 +359,25 @@ def test_the_one_not_looked_at_for_longest_is_closed_for_the_next(
         desks = []
         for folder in (*made[:2], made[0], made[2]):
             one.text(f"{one.prefix(folder)}/sessions")
-            desks.append(one.page.desk(project_key(ProjectPlace.of(folder))))
+            desks.append(one.page.opened(project_key(ProjectPlace.of(folder))).desk)
         assert [desk.closed for desk in desks] == [False, True, False, False]
         assert not one.page.first.desk.closed
         one.text(f"{one.prefix(made[1])}/sessions")
+
+
+def test_what_is_opened_has_its_lists_at_once_and_they_are_kept_until_it_ends(
+    two: Home, other: Path
+) -> None:
+    anyio.run(talk, other, "Find out why the tests fail", 1)
+    before = set(threading.enumerate())
+    two.page.start()
+    two.visitor.get(f"{two.prefix(other)}/sessions")
+    keeper = two.page.opened(project_key(ProjectPlace.of(other))).keeper
+    assert keeper.has_looked.wait(60)
+    assert "Find out why the tests fail" in two.text(f"{two.prefix(other)}/sessions")
+    two.page.close()
+    begun_here = set(threading.enumerate()) - before
+    assert [one for one in begun_here if one.name == "reverie-keeper"] == []
 
 
 def test_a_project_with_work_under_way_is_not_closed(
@@ -369,7 +386,7 @@ def test_a_project_with_work_under_way_is_not_closed(
     made = [begun(tmp_path / name) for name in ("a", "b")]
     for one in closed(Home(project, room=1)):
         one.text(f"{one.prefix(made[0])}/sessions")
-        desk = one.page.desk(project_key(ProjectPlace.of(made[0])))
+        desk = one.page.opened(project_key(ProjectPlace.of(made[0]))).desk
         over = threading.Event()
         desk.start("work", partial(waited, over))
         try:

@@ -32,6 +32,8 @@ MAX_OPEN = 8
 """Projects that stay open beside the first."""
 FRESH = 5.0
 """Seconds after which the list of projects is looked at again, beside the page that shows it."""
+FIRST_LOOK = 1.0
+"""Seconds that the first page of a project waits for its lists; a larger one says how far it is."""
 _PATH = "/projects/"
 
 
@@ -60,6 +62,7 @@ class Switcher:
         self._room = room
         self._gate = gate
         self._lock = threading.Lock()
+        self._keeps = False  # whether lists are kept up to date
         self._asked = Counter[str]()  # requests under way
         self._open: dict[str, OpenProject] = {}  # the one asked for last stands last
         self._listed: Sequence[Linked] = ()
@@ -69,6 +72,8 @@ class Switcher:
         self.look()
 
     def start(self) -> None:
+        """Keep the lists of what is open up to date."""
+        self._keeps = True
         self.first.keeper.start()
 
     def close(self) -> None:
@@ -77,9 +82,9 @@ class Switcher:
                 one.close()
             self._open.clear()
 
-    def desk(self, key: str) -> Desk:
-        """The desk of a project that is open."""
-        return self._open[key].desk
+    def opened(self, key: str) -> OpenProject:
+        """A project that is open beside the first."""
+        return self._open[key]
 
     # --- which there are
 
@@ -132,16 +137,18 @@ class Switcher:
             return None if found is None else self.first.page
         try:
             with self._lock:
-                return self._opened(found, key).page
+                return self._taken(found, key).page
         except ReverieError as error:
             return Sealed(fault(self.first.desk, 500, error))
 
-    def _opened(self, place: ProjectPlace, key: str) -> OpenProject:
+    def _taken(self, place: ProjectPlace, key: str) -> OpenProject:
         one = self._open.pop(key, None)
         if one is None:
             self._make_room()
             one = self._made(place, self._prefix(key))
-            one.keeper.start()
+            if self._keeps:
+                one.keeper.start()
+                one.keeper.has_looked.wait(FIRST_LOOK)
         self._open[key] = one
         return one
 
