@@ -1,7 +1,8 @@
 """The screenshots of docs/web.md: `python -m scripts.page_shots`; it needs Chromium.
 
 The demo's project is shown as it is after its last session, with a text to review, two memories
-more, a rule, a teammate and a dream that waits. Nothing outside a temporary folder is touched.
+more, a rule, a teammate, a dream that waits and a second project. Nothing outside a temporary
+folder is touched.
 `--every FOLDER` draws every page whole, at both widths, light and dark, to be looked at.
 """
 
@@ -58,6 +59,8 @@ def stage() -> tuple[Path, dict[str, str]]:
     rule = ("--name", "No force push", "--type", "feedback")
     command(project, environ, "memory", "add", told, *rule)
     command(project, environ, "dream", "run", "--dry-run", "--json")
+    (folder / "storefront").mkdir()
+    command(folder / "storefront", environ, "memory", "add", "The storefront is built with Vite.")
     return project, {**environ, **teammate(folder, project, environ)}
 
 
@@ -148,7 +151,7 @@ def main() -> None:
     folder = asked.parse_args().every
     project, environ = stage()
     rows = json.loads(command(project, environ, "sessions", "list", "--json"))["sessions"]
-    longest = max(rows, key=lambda row: row["turns"])["id"]
+    longest = max(rows, key=lambda row: row["tokens"])["id"]
     line = [sys.executable, "-m", "reverie.apps.cli", "web", "--port", "0", "--json"]
     with subprocess.Popen(line, cwd=project, env=environ, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None

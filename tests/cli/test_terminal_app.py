@@ -126,6 +126,8 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture
 def engine(course: Course, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     made = Engine(course)
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", "true")
     with serving(made) as url:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
@@ -245,6 +247,9 @@ def test_a_session_as_a_person_sees_it(
     terminal.presses("r")
     terminal.shows("No model has seen this text.")
     compare(terminal, "review", width)
+    terminal.presses("e")
+    terminal.shows("was not changed: nothing was saved")
+    compare(terminal, "unchanged", width)
     terminal.presses("d")
     terminal.shows("dropped.")
     terminal.presses("Escape")

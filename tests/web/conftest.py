@@ -79,19 +79,24 @@ class Visitor:
         self.cookie = answer.headers.get("set-cookie", "").partition(";")[0]
         return answer
 
+    def scope(self, method: str, path: str, headers: Mapping[str, str] = {}) -> dict[str, Any]:
+        place, _, query = path.partition("?")
+        given = {"host": self.host, "accept-encoding": "gzip", "cookie": self.cookie}
+        given |= {name.replace("_", "-"): value for name, value in headers.items()}
+        raw = [(n.encode(), v.encode()) for n, v in given.items() if v]
+        asked = place.encode("utf-8", "replace")
+        scope = {"type": "http", "method": method, "path": place, "raw_path": asked}
+        scope |= {"query_string": query.encode(), "headers": raw, "http_version": "1.1"}
+        scope |= {"scheme": "http", "server": ("127.0.0.1", 4321), "client": ("127.0.0.1", 9)}
+        return scope
+
     def _ask(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
         return anyio.run(self._asked, method, path, body, headers)
 
     async def _asked(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str]
     ) -> Answer:
-        place, _, query = path.partition("?")
-        given = {"host": self.host, "accept-encoding": "gzip", "cookie": self.cookie}
-        given |= {name.replace("_", "-"): value for name, value in headers.items()}
-        raw = [(n.encode(), v.encode()) for n, v in given.items() if v]
-        scope = {"type": "http", "method": method, "path": place, "raw_path": place.encode()}
-        scope |= {"query_string": query.encode(), "headers": raw, "http_version": "1.1"}
-        scope |= {"scheme": "http", "server": ("127.0.0.1", 4321), "client": ("127.0.0.1", 9)}
+        scope = self.scope(method, path, headers)
         sent: list[dict[str, Any]] = []
 
         async def receive() -> dict[str, Any]:

@@ -292,6 +292,74 @@ def test_a_dead_job_is_retried_and_taken_back(
     assert browser.faults == []
 
 
+@pytest.fixture
+def other(home: Path, tmp_path: Path) -> Path:
+    """Another project of the home, with a session."""
+    folder = tmp_path / "other"
+    folder.mkdir()
+    anyio.run(talk, folder, "Another project", 1)
+    return folder
+
+
+@pytest.mark.spec("18.web-projects")
+@pytest.mark.parametrize("script", [True, False])
+def test_another_project_is_chosen_and_what_is_done_stays_in_it(
+    other: Path, browser: Browser, process: Run, script: bool
+) -> None:
+    """By the keyboard alone, with script and without; seen whole in four views."""
+    tab = browser.tab if script else browser.plain()
+    tab.goto(f"{browser.base}/memories")
+    tab.locator(".switch summary").press("Enter")
+    tab.locator(".switch").get_by_role("link", name=re.compile("^other")).press("Enter")
+    tab.wait_for_url("**/projects/*-other/memories")
+    assert "No memories yet" in tab.content()
+    tab.get_by_role("link", name="Remember something").first.press("Enter")
+    tab.get_by_role("textbox", name="Text").fill("The port of the other project is 7000.")
+    tab.get_by_role("button", name="Save").press("Enter")
+    tab.wait_for_url("**/projects/*-other/memories/*")
+    shown = process("memory", "list", "--json", "--project", str(other)).json()
+    assert len(shown["memories"]) == 1
+    assert "7000" not in process("memory", "list", "--json").out
+    assert browser.outside == []
+    if not script:
+        return
+    tab.keyboard.press("g")
+    tab.keyboard.press("s")
+    tab.wait_for_url("**/projects/*-other/sessions")
+    tab.locator("tbody a", has_text="Another project").wait_for(timeout=30_000)
+    apart(talk, other, "A live one", 1)
+    tab.locator("tbody a", has_text="A live one").wait_for(timeout=30_000)
+    tab.locator(".switch summary").click()
+    whole_in_four_views(tab, "/sessions")
+    whole_in_four_views(browser.go("/projects"), "/projects")
+    assert browser.faults == []
+
+
+@pytest.mark.spec("18.web-resume")
+def test_the_resume_command_is_copied_and_told(page: Page, browser: Browser) -> None:
+    (file,) = page.desk.library.sessions()
+    command = f"reverie --resume {file.id}"
+    tab = browser.tab
+    tab.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=browser.base)
+    browser.go(f"/sessions/{file.id}")
+    button = tab.get_by_role("button", name="Copy the resume command")
+    button.press("Enter")
+    said = tab.locator(".head [role=status]")
+    said.get_by_text("Copied. Paste it into a terminal.").wait_for(timeout=30_000)
+    assert tab.evaluate("navigator.clipboard.readText()") == command
+    # a page that is not given the clipboard: what is to be copied is selected
+    tab.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    browser.go(f"/sessions/{file.id}")
+    tab.keyboard.press("c")
+    said.get_by_text("It is selected below").wait_for(timeout=30_000)
+    assert tab.evaluate("getSelection().toString()") == command
+    plain = browser.plain()
+    plain.goto(f"{browser.base}/sessions/{file.id}")
+    assert plain.get_by_text(command).is_visible()
+    assert not plain.get_by_role("button", name="Copy the resume command").is_visible()
+    assert browser.faults == []
+
+
 def test_keys_move_and_can_be_switched_off(browser: Browser) -> None:
     tab = browser.go("/sessions")
     tab.keyboard.press("g")

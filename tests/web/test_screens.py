@@ -14,10 +14,12 @@ import pytest
 from reverie.apps.web import show
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
+from reverie.session.session import Session
 from reverie.upkeep.cache import cache_report
 from reverie.upkeep.timeline import KINDS, kinds_of
+from reverie.wire.given import user
 from tests.cli.conftest import Run
-from tests.web.conftest import HOSTILE, Page, talk
+from tests.web.conftest import HOSTILE, Page, reply, talk
 
 pytestmark = pytest.mark.spec("18.web")
 
@@ -54,6 +56,45 @@ def test_a_timeline_says_what_the_commands_say(page: Page, run: Run) -> None:
     for number, one in enumerate(cache["last"], 1):
         at = words(page.visitor.get(f"/sessions/{row['id']}?at={number}").text)
         assert f"{show.num(one['read'])} read, {show.num(one['written'])} written" in at
+
+
+@pytest.mark.spec("18.web-resume")
+def test_a_timeline_has_the_command_that_goes_on_with_it(page: Page, run: Run) -> None:
+    (row,) = run("sessions", "list", "--json").json()["sessions"]
+    shown = page.visitor.get(f"/sessions/{row['id']}").text
+    (name,) = re.findall(r'<button[^>]* data-copy="#(\w+)"', shown)
+    (command,) = re.findall(rf'<code id="{name}">([^<]*)</code>', shown)
+    assert command == f"reverie --resume {row['id']}"
+    assert re.search(r'<span [^>]*role="status"></span><button', shown)
+    assert "Continue this session" in run(*command.split()[1:], "--help", code=0).out
+
+
+def test_a_session_of_the_embedded_model_tells_of_no_cache(
+    page: Page, project: Path, run: Run
+) -> None:
+    """As `reverie cache` does; what its answers say of one is not shown."""
+    ident = anyio.run(asked_of_the_embedded, project)
+    page.look()
+    shown = words(page.visitor.get(f"/sessions/{ident}").text)
+    for told in (shown, run("cache", ident, code=0).out):
+        assert "nothing is billed, there is no cache" in told
+    assert "Cache hits –" in shown
+    assert "What the cache did" not in shown
+    (billed,) = [one for one in page.desk.library.sessions() if one.id != ident]
+    rate = run("cache", billed.id, "--json").json()["hit_rate"]
+    row = words(page.visitor.get("/sessions?q=Hello").text)
+    assert f"{show.share(rate)} of the billed input read from the cache." in row
+    assert " – read from the cache" in row
+    assert "0%" not in row.partition("1–1 of 1")[0].partition("Hello there")[2]
+
+
+async def asked_of_the_embedded(project: Path) -> str:
+    async with Session.open(project, model="embedded", system="Be brief.") as session:
+        await session.add(user("Hello there"))
+        await session.prepare()
+        await session.observe({**reply("Hello.", read=50), "model": "embedded"})
+        await session.end_turn()
+        return session.id
 
 
 def test_the_kinds_of_tokens_add_up_to_the_view(page: Page) -> None:
@@ -299,6 +340,16 @@ def test_review_shows_the_evidence_and_decides(page: Page, run: Run) -> None:
     page.visitor.post("/memories/undo", {"version": version[1]})
     keys = [row["file"] for row in run("memory", "list", "--json").json()["memories"]]
     assert item["file"] not in keys
+
+
+@pytest.mark.spec("18.review-edit")
+def test_an_emptied_text_saves_nothing_and_says_so(page: Page, run: Run) -> None:
+    (item,) = run("memory", "review", "list", "--json").json()["items"]
+    done = page.visitor.post(f"/review/{item['id']}/accept", {"text": " \r\n"})
+    assert done.status == 400
+    assert "Nothing is left to save" in done.text
+    assert [item] == run("memory", "review", "list", "--json").json()["items"]
+    assert page.visitor.post(f"/review/{item['id']}/accept").status == 303
 
 
 def test_all_of_one_source_are_dropped(page: Page, run: Run) -> None:

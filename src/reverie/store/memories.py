@@ -402,9 +402,9 @@ class Memories:
 
     # The review queue
 
-    def accept(self, item: ReviewItem, origin: Origin) -> Remembered:
-        """Save what waited: a person has seen it. Its own origin stays in the note."""
-        done = self.save(item.key, item.text.encode(), origin, reviewed=True)
+    def accept(self, item: ReviewItem, origin: Origin, data: bytes = b"") -> Remembered:
+        """Save what waited, or what a person made of it. Its own origin stays in the note."""
+        done = self.save(item.key, data or item.text.encode(), origin, reviewed=True)
         self.review.remove(item.id)
         return done
 

@@ -141,8 +141,9 @@ class SessionIndex:
 
     def _sums(self) -> Values:
         row = self.base.one(
-            "SELECT count(*) AS sessions, sum(requests) AS requests, sum(read) AS read,"
-            " sum(uncached + read + written) AS input, sum(breaks > 0) AS broken,"
+            "SELECT count(*) AS sessions, sum(requests) AS requests, sum(breaks > 0) AS broken,"
+            " sum(hit_rate * (uncached + read + written)) AS read,"
+            " sum((cost > 0) * (uncached + read + written)) AS billed,"
             " sum(compactions > 0) AS compacted, sum(error != '') AS unreadable,"
             " sum(cost) AS cost FROM session LIMIT 1"
         )

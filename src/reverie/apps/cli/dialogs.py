@@ -9,6 +9,7 @@ from reverie.apps.cli.commands import SlashCommands
 from reverie.apps.cli.desk import Desk
 from reverie.apps.cli.memory import edit_memory
 from reverie.apps.cli.memory_open import by_user
+from reverie.apps.cli.memory_review import OUTCOMES, edit_item
 from reverie.apps.cli.show import clean, line
 from reverie.upkeep.memory import find_memory, fold_case, list_memories
 from reverie.upkeep.place import ProjectPlace
@@ -101,6 +102,13 @@ class Dialogs:
 
             def edit(key: str) -> str:
                 with self._screen.aside():
-                    return f"{edit_memory(memories, key).key} saved."
+                    done = edit_memory(memories, key)
+                return f"{done.key} {'saved' if done.outcome == 'saved' else 'was not changed'}."
 
-            MemoryDialog(self._screen, memories, by_user, edit).browse()
+            def revise(name: str) -> str:
+                key = memories.review.find(name).key
+                with self._screen.aside():
+                    outcome = edit_item(memories, name)
+                return f"{key} {OUTCOMES[outcome]}."
+
+            MemoryDialog(self._screen, memories, by_user, edit, revise).browse()

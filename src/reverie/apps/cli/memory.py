@@ -7,10 +7,6 @@ leaves the old file as it was.
 
 from __future__ import annotations
 
-import os
-import shlex
-import subprocess
-import tempfile
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -26,13 +22,20 @@ from reverie.apps.cli import (
     memory_review,
     memory_rules,
 )
-from reverie.apps.cli.memory_open import by_user, find_memory, open_memory, text_from
+from reverie.apps.cli.editor import edited
+from reverie.apps.cli.memory_open import (
+    by_user,
+    contents_from,
+    find_memory,
+    open_memory,
+    text_from,
+    with_option,
+)
 from reverie.apps.cli.options import CommandGroup, json_option, project_option
 from reverie.apps.cli.show import Column, document, line, note, say, table
-from reverie.errors import InvalidInput, NotFound, WriteFailed
+from reverie.errors import InvalidInput
 from reverie.memory import merge
 from reverie.memory.format.entry import TEAM, TopicFile, key_for, title_of
-from reverie.settings import environment
 from reverie.store.files import Changed
 from reverie.store.memories import Memories, Remembered
 from reverie.store.plain import digest
@@ -152,22 +155,13 @@ def _tell(done: Remembered, as_json: bool) -> None:
 
 @app.command()
 @memory_name
-@click.option(
-    "--with",
-    "source",
-    default="",
-    metavar="FILE",
-    help="A file with the new contents; - for stdin.",
-)
+@with_option
 @json_option
 @project_option
 def edit(name: str, source: str, as_json: bool, project: Path) -> None:
     """Edit a memory in your editor ($VISUAL, $EDITOR), or replace it from a file."""
     with open_memory(project) as memories:
-        given = None
-        if source:
-            given = text_from("-").encode() if source == "-" else _file(Path(source))
-        done = edit_memory(memories, name, given)
+        done = edit_memory(memories, name, contents_from(source) if source else None)
     _tell(done, as_json)
 
 
@@ -175,7 +169,7 @@ def edit_memory(memories: Memories, name: str, given: bytes | None = None) -> Re
     """Put what is given in a memory's place, or what the person makes of it in their editor."""
     one = memories.find(name)
     before = memories.folder.bytes_of(one.key)
-    data = _edited(before, one.key) if given is None else given
+    data = edited(before, one.key) if given is None else given
     return Remembered(one.key) if data == before else _land(memories, one.key, before, data)
 
 
@@ -192,31 +186,6 @@ def _land(memories: Memories, key: str, before: bytes, data: bytes) -> Remembere
     if not done.clean:
         note("Someone changed the same lines meanwhile: both versions are kept, between comments")
     return memories.save(key, merged, origin, expect=digest(theirs))
-
-
-def _file(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise NotFound(f"The file cannot be read: {error.strerror}", where=str(path)) from error
-
-
-def _edited(before: bytes, key: str) -> bytes:
-    """What a person made of the bytes in an editor, on a copy of their own."""
-    environ = environment()
-    command = environ.get("VISUAL") or environ.get("EDITOR")
-    if not command:
-        raise InvalidInput("No editor is set", do="Set $VISUAL or $EDITOR, or give --with FILE")
-    with tempfile.TemporaryDirectory(prefix="reverie-edit-") as folder:
-        copy = Path(folder) / os.path.basename(key)
-        copy.write_bytes(before)
-        try:
-            ended = subprocess.run([*shlex.split(command), str(copy)], check=False)
-        except (OSError, ValueError) as error:
-            raise InvalidInput(f"The editor cannot be run: {error}", where=command) from error
-        if ended.returncode:
-            raise WriteFailed("The editor failed; nothing was changed", where=command)
-        return copy.read_bytes()
 
 
 @app.command()

@@ -6,8 +6,10 @@ import os
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+import click
+
 from reverie.apps.cli.show import tell
-from reverie.errors import InvalidInput
+from reverie.errors import InvalidInput, NotFound
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.store.memories import Memories
@@ -28,6 +30,25 @@ def open_memory(project: Path) -> AbstractContextManager[Memories]:
 def by_user(kind: str, note: str = "") -> Origin:
     """A change that a person asked for on the command line."""
     return Origin(kind, Trust.USER, agent="user", tool="cli", note=note)
+
+
+with_option = click.option(
+    "--with",
+    "source",
+    default="",
+    metavar="FILE",
+    help="A file with the new contents; - for stdin.",
+)
+
+
+def contents_from(source: str) -> bytes:
+    """The bytes of a file that was named, or with `-` of stdin."""
+    if source == "-":
+        return text_from("-").encode()
+    try:
+        return Path(source).read_bytes()
+    except OSError as error:
+        raise NotFound(f"The file cannot be read: {error.strerror}", where=source) from error
 
 
 def text_from(given: str) -> str:

@@ -1,7 +1,8 @@
 """`reverie memory review`: what untrusted sources want remembered, for a person to decide.
 
-Nothing here is in the index or was sent to a model. Accepting saves it as the user's decision,
-with where it came from in the note; what is dropped can be put back for thirty days.
+Nothing here is in the index or was sent to a model. Accepting saves it as the user's decision, as
+it is or as they have edited it, with where it came from in the note; what is dropped can be put
+back for thirty days.
 """
 
 from __future__ import annotations
@@ -11,12 +12,30 @@ from pathlib import Path
 
 import click
 
-from reverie.apps.cli.memory_open import by_user, find_memory, open_memory
+from reverie.apps.cli.editor import edited
+from reverie.apps.cli.memory_open import (
+    by_user,
+    contents_from,
+    find_memory,
+    open_memory,
+    with_option,
+)
 from reverie.apps.cli.options import CommandGroup, json_option, project_option
 from reverie.apps.cli.show import Column, document, line, note, say, table
+from reverie.memory.format.entry import TopicFile
+from reverie.memory.versions import Origin
+from reverie.store.lists import ReviewItem
+from reverie.store.memories import Memories
 from reverie.text.counts import age
 from reverie.text.untrusted import reveal
 from reverie.upkeep.memory import describe_origin, review_value
+
+OUTCOMES = {
+    "saved": "saved as edited",
+    "unchanged": "was not changed: nothing was saved, it still waits for review",
+    "empty": "was left without a text: nothing was saved, it still waits for review",
+}
+"""What became of an item that was edited."""
 
 review_id = click.argument("item", metavar="ID", help="The item's id, or its first characters.")
 
@@ -86,12 +105,45 @@ def accept(item: str, as_json: bool, project: Path) -> None:
     """Accept an item and save it as a memory."""
     with open_memory(project) as memories:
         found = memories.review.find(item)
-        origin = by_user("accept", f"from {describe_origin(found.origin)}")
-        done = memories.accept(found, origin)
+        done = memories.accept(found, _accepted(found))
     if as_json:
         document({"accepted": found.id, "file": done.key})
         return
     say(f"{done.key} saved")
+
+
+@app.command()
+@review_id
+@with_option
+@json_option
+@project_option
+def edit(item: str, source: str, as_json: bool, project: Path) -> None:
+    """Edit an item in your editor ($VISUAL, $EDITOR), then save it as a memory."""
+    with open_memory(project) as memories:
+        found = memories.review.find(item)
+        outcome = edit_item(memories, found.id, contents_from(source) if source else None)
+    if as_json:
+        document({"edited": found.id, "file": found.key, "outcome": outcome})
+        return
+    say(f"{found.key} {OUTCOMES[outcome]}")
+
+
+def edit_item(memories: Memories, name: str, given: bytes | None = None) -> str:
+    """Save what is given in an item's place, or what the person makes of it in their editor; says
+    what became of it. What was not changed, or has nothing left in it, is no decision."""
+    item = memories.review.find(name)
+    before = item.text.encode("utf-8", "replace")
+    data = edited(before, item.key) if given is None else given
+    if not TopicFile(item.key, data).body.strip():
+        return "empty"
+    if data.rstrip() == before.rstrip():  # an editor may end the last line
+        return "unchanged"
+    memories.accept(memories.review.find(item.id), _accepted(item), data)
+    return "saved"
+
+
+def _accepted(item: ReviewItem) -> Origin:
+    return by_user("accept", f"from {describe_origin(item.origin)}")
 
 
 @app.command()

@@ -17,7 +17,7 @@ from reverie.upkeep.place import ProjectPlace
 @json_option
 @project_option
 def web(port: int, as_json: bool, project: Path) -> None:
-    """Serve the page: sessions, memories, dreams, health and savings of this project."""
+    """Serve the page: sessions, memories, dreams, health and savings of your projects."""
     with extra("web", "The page cannot be served"):
         from reverie.apps.web.serve import serve_page
 

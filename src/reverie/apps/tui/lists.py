@@ -116,9 +116,10 @@ class ListPanel:
         if not self._entries:
             rows.append(("class:dim", self.empty))
         rows.append(("", ""))
-        left = max(0, room - len(rows) - (2 if self.said else 0))
+        said = [("class:yellow", part) for part in wrapped(self.said, inner)] if self.said else []
+        left = max(0, room - len(rows) - (len(said) + 1 if said else 0))
         self._scrolled = max(0, min(self._scrolled, len(body) - left))
         rows += [(style, cut(text, inner)) for style, text in body[self._scrolled :][:left]]
-        if self.said:
-            rows += [("", ""), ("class:yellow", self.said)]
+        if said:
+            rows += [("", ""), *said]
         return box(self.title, rows, self.keys, width)

@@ -28,7 +28,7 @@ from reverie.upkeep.memory import (
 )
 
 BROWSE = "↑↓ choose  / search  e edit  u undo  z take it back  r review  esc back"
-REVIEW = "↑↓ choose   a save as it is   d drop   esc back"
+REVIEW = "↑↓ choose   e edit, then save   a save as it is   d drop   esc back"
 VERSIONS = 5
 MARKED = "▌ "
 
@@ -44,11 +44,13 @@ class MemoryDialog:
         memories: Memories,
         by_user: ByUser,
         edit: Callable[[str], str],
+        revise: Callable[[str], str],
     ) -> None:
         self._screen = screen
         self._memories = memories
         self._by_user = by_user
         self._edit = edit
+        self._revise = revise  # edit what waits for review, then save it
         self._rows: list[MemoryRow] = []
         self._undone = ""  # the group of the last undo
 
@@ -78,15 +80,20 @@ class MemoryDialog:
     def review(self) -> None:
         panel = ListPanel("Review", REVIEW, "Nothing waits for review.")
         key = "moved"
-        with self._screen.holding(panel):
-            while key != "escape" and not self._screen.terminal.is_gone:
-                if key in ("a", "d") and panel.chosen:
-                    decide = self._accept if key == "a" else self._drop
-                    panel.said = self._told(lambda do=decide: do(panel.chosen))
-                if key:
-                    self._fill_review(panel)
-                self._screen.refresh()
-                key = panel.wait(LOOK)
+        while key != "escape" and not self._screen.terminal.is_gone:
+            with self._screen.holding(panel):
+                while key not in ("escape", "e") and not self._screen.terminal.is_gone:
+                    if key in ("a", "d") and panel.chosen:
+                        decide = self._accept if key == "a" else self._drop
+                        panel.said = self._told(lambda do=decide: do(panel.chosen))
+                    if key:
+                        self._fill_review(panel)
+                    self._screen.refresh()
+                    key = panel.wait(LOOK)
+            if key == "e":
+                if panel.chosen:
+                    panel.said = self._told(lambda: self._revise(panel.chosen))
+                key = "moved"
 
     # --- what is shown
 

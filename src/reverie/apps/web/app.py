@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -23,6 +23,7 @@ from reverie.apps.web import (
     health,
     memories,
     moving,
+    projects,
     recall,
     review,
     savings,
@@ -57,6 +58,7 @@ def application(desk: Desk, gate: Gate) -> ASGIApp:
         team,
         fleet,
         savings,
+        projects,
     ):
         get |= screen.GET
         post |= screen.POST
@@ -92,16 +94,16 @@ def _answered(desk: Desk, screen: Screen, ask: Ask) -> Response:
     try:
         return screen(desk, ask)
     except NotFound as error:
-        return _fault(desk, 404, error)
+        return fault(desk, 404, error)
     except (Changed, Held) as error:
-        return _fault(desk, 409, error)
+        return fault(desk, 409, error)
     except InvalidInput as error:
-        return _fault(desk, 400, error)
+        return fault(desk, 400, error)
     except ReverieError as error:
-        return _fault(desk, 500, error)
+        return fault(desk, 500, error)
 
 
-def _fault(desk: Desk, status: int, error: ReverieError) -> Response:
+def fault(desk: Desk, status: int, error: ReverieError) -> Response:
     return _message(desk, status, str(error.what), error.do, error.where)
 
 
@@ -142,7 +144,7 @@ async def _enter(desk: Desk, gate: Gate, request: Request) -> Response:
         answer.headers["set-cookie"] = gate.cookie(request)
         return answer
     if gate.knows(request):
-        return RedirectResponse("/sessions", 303)
+        return desk.to("/sessions")
     return _outside(desk, "")
 
 

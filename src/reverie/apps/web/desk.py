@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +29,7 @@ from reverie.upkeep.forget import Forgetting
 from reverie.upkeep.memory import find_memory
 from reverie.upkeep.memory_index import MemoryRows
 from reverie.upkeep.place import ProjectPlace
+from reverie.upkeep.projects import project_name
 from reverie.upkeep.recall import OpenRecall
 from reverie.upkeep.savings import Savings
 from reverie.upkeep.session_index import SessionIndex
@@ -36,6 +37,8 @@ from reverie.world import Notice
 
 _T = TypeVar("_T")
 HERE = Path(__file__).parent
+SHOWN_PROJECTS = 12
+"""Projects in the side of every page; a page of their own has all."""
 PATIENCE = 5.0
 """Seconds that the end waits for work beside the page."""
 SAID = {
@@ -69,6 +72,15 @@ SAID = {
 
 
 @dataclass(frozen=True, slots=True)
+class Linked:
+    """A project of this home as a page names it, and what its addresses begin with."""
+
+    name: str
+    folder: str
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """A request, as a screen sees it."""
 
@@ -88,11 +100,22 @@ class Ask:
 
 
 class Desk:
-    """One project, open for a browser."""
+    """One project, open for a browser.
 
-    def __init__(self, place: ProjectPlace) -> None:
+    Addresses in screens are those within the project; `to` and the templates put `prefix` before
+    them, which tells the projects of one page apart.
+    """
+
+    def __init__(
+        self,
+        place: ProjectPlace,
+        prefix: str = "",
+        projects: Callable[[], Sequence[Linked]] = tuple,
+    ) -> None:
         self.place = place
-        self.settings = place.loaded().settings
+        self.prefix = prefix
+        self.projects = projects
+        self.settings = place.settings
         self.library = place.library_to_write()
         self.base = Derived(self.library.path / NAME)
         self.sessions = SessionIndex(self.base, self.library, self.settings)
@@ -181,7 +204,13 @@ class Desk:
     def page(self, name: str, status: int = 200, **values: Any) -> Response:
         """A page made from a template."""
         text = self._templates.get_template(name).render(values)
-        return HTMLResponse(text, status)
+        return HTMLResponse(text.encode("utf-8", "replace"), status)  # a file's name may be no text
+
+    def to(self, address: str, said: str = "") -> Response:
+        """Go and look there, with a word on what was done."""
+        if said:
+            address += f"{'&' if '?' in address else '?'}said={said}"
+        return RedirectResponse(self.prefix + address, 303)
 
     def bare(self, name: str, **values: Any) -> str:
         """A page for somebody who is not let in: it tells nothing of the project."""
@@ -219,13 +248,6 @@ class Desk:
             return {"review": len(memories.review.items()), "dream": waits}
 
 
-def to(address: str, said: str = "") -> Response:
-    """Go and look there, with a word on what was done."""
-    if said:
-        address += f"{'&' if '?' in address else '?'}said={said}"
-    return RedirectResponse(address, 303)
-
-
 def missing(what: str, where: str = "") -> NotFound:
     return NotFound(f"There is no such {what}", where=where, do="The list shows those there are")
 
@@ -240,10 +262,12 @@ def _templates(desk: Desk) -> jinja2.Environment:
         auto_reload=False,
     )
     made.filters.update(show.FILTERS)  # pyright: ignore[reportUnknownMemberType]
-    root = desk.place.root
     known: dict[str, Any] = {
-        "project": root.name or "/",
-        "folder": show.homely(root),
+        "project": project_name(desk.place),
+        "folder": show.homely(desk.place.root),
+        "prefix": desk.prefix,
+        "projects": desk.projects,
+        "shown_projects": SHOWN_PROJECTS,
         "screens": desk.screens,
         "waiting": desk.waiting,
         "now": time.time,

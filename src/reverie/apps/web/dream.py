@@ -15,7 +15,7 @@ from dataclasses import asdict
 from starlette.responses import Response
 
 from reverie.apps.web import show
-from reverie.apps.web.desk import Ask, Desk, to
+from reverie.apps.web.desk import Ask, Desk
 from reverie.errors import InvalidInput, NotFound, StoreError
 from reverie.session.dream import doors
 from reverie.session.dream.branch import Dream
@@ -135,7 +135,7 @@ def run(desk: Desk, ask: Ask) -> Response:
         desk.hub.tell("dream")
 
     desk.start("dream", work)
-    return to("/dream", "begun")
+    return desk.to("/dream", "begun")
 
 
 def kill(desk: Desk, ask: Ask) -> Response:
@@ -149,7 +149,7 @@ def kill(desk: Desk, ask: Ask) -> Response:
         with desk.memory_there() as memories:
             over = doors.find(memories, found.id).over
     desk.hub.tell("dream")
-    return to("/dream", "killed" if over else "asked")
+    return desk.to("/dream", "killed" if over else "asked")
 
 
 def accept(desk: Desk, ask: Ask) -> Response:
@@ -161,19 +161,19 @@ def accept(desk: Desk, ask: Ask) -> Response:
     with desk.changing() as memories:
         found = doors.find(memories, ask.path["id"], "waiting")
         doors.accept(memories, found, time.time, stale, only)
-    return to(f"/dream/{found.id}", "landed")
+    return desk.to(f"/dream/{found.id}", "landed")
 
 
 def drop(desk: Desk, ask: Ask) -> Response:
     with desk.changing() as memories:
         doors.drop(memories, doors.find(memories, ask.path["id"], "waiting", "failed"))
-    return to("/dream", "dropped")
+    return desk.to("/dream", "dropped")
 
 
 def undo(desk: Desk, ask: Ask) -> Response:
     with desk.changing() as memories:
         doors.undo(memories, doors.find(memories, ask.path["id"], "completed"))
-    return to("/dream", "undone")
+    return desk.to("/dream", "undone")
 
 
 GET = {"/dream": shown, "/dream/{id}": shown}

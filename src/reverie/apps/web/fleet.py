@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from reverie.apps.web import show
-from reverie.apps.web.desk import Ask, Desk, has_fleet, to
+from reverie.apps.web.desk import Ask, Desk, has_fleet
 from reverie.apps.web.figures import at_once
 from reverie.apps.web.plots import bar, spark
 from reverie.errors import InvalidInput, NotFound
@@ -281,7 +281,7 @@ def _gone_back(desk: Desk, ask: Ask, said: str) -> Response:
         list(pool.map(desk.figures.make, makers.keys(), makers.values()))
     named = {"of": ask.given("tenant"), "job": ask.given("key")}
     query = urlencode({**wanted.given, **{name: one for name, one in named.items() if one}})
-    return to(f"/fleet?{query}", said)
+    return desk.to(f"/fleet?{query}", said)
 
 
 def retry(desk: Desk, ask: Ask) -> Response:

@@ -14,7 +14,7 @@ from typing import Any
 from starlette.responses import Response
 
 from reverie.apps.web import fleet, show
-from reverie.apps.web.desk import Ask, Desk, to
+from reverie.apps.web.desk import Ask, Desk
 from reverie.apps.web.figures import KeptFigure, by_command
 from reverie.apps.web.memories import by_user
 from reverie.apps.web.plots import bar, spark
@@ -230,8 +230,8 @@ def mend(desk: Desk, ask: Ask) -> Response:
         steps = [one.id for one in memories.history.log() if done.group in (one.id, one.group)]
         desk.memories.check(memories)
     if not done.group:
-        return to("/health", "nothing")
-    return to(f"/health?undo={steps[-1] if steps else done.group}", "mended")
+        return desk.to("/health", "nothing")
+    return desk.to(f"/health?undo={steps[-1] if steps else done.group}", "mended")
 
 
 def put_right(desk: Desk, ask: Ask) -> Response:
@@ -240,7 +240,7 @@ def put_right(desk: Desk, ask: Ask) -> Response:
     for _ in Examination(desk.place, fix=True).checks():
         pass
     desk.figures.outdated("doctor")
-    return to("/health", "mended")
+    return desk.to("/health", "mended")
 
 
 GET = {"/health": shown, "/health/mend": mending}

@@ -23,6 +23,7 @@ class Keeper:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        self.has_looked = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reverie-keeper", daemon=True)
         self._dreams = ""
@@ -32,7 +33,8 @@ class Keeper:
 
     def stop(self) -> None:
         self._stop.set()
-        self._thread.join(10)
+        if self._thread.is_alive():
+            self._thread.join(10)
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -41,6 +43,7 @@ class Keeper:
                 self.look()
             except ReverieError as error:
                 self._desk.said = [*self._desk.said, str(error)][-20:]
+            self.has_looked.set()
             self._stop.wait(max(LEAST, REST * (time.monotonic() - began)))
 
     def look(self) -> None:

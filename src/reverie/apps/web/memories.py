@@ -14,7 +14,7 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from reverie.apps.web import show
-from reverie.apps.web.desk import Ask, Desk, missing, to
+from reverie.apps.web.desk import Ask, Desk, missing
 from reverie.errors import InvalidInput, NotFound, ReverieError, SecretFound
 from reverie.memory.format import entry as entries
 from reverie.memory.format.entry import TopicFile
@@ -224,7 +224,7 @@ def save(desk: Desk, ask: Ask) -> Response:
         try:
             made = _edited(file, values)
             if made == file.data:
-                return to(address(key), "unchanged")
+                return desk.to(address(key), "unchanged")
             expect = digest(file.data) if ask.given("over") else values["version"]
             done = memories.save(key, made, by_user("edit"), expect=expect)
         except Changed as error:
@@ -234,7 +234,7 @@ def save(desk: Desk, ask: Ask) -> Response:
         except (SecretFound, InvalidInput, ReverieError) as error:
             return _form(desk, key, values, error)
         newest = memories.history.log(key)[-1].id
-    return to(f"{address(key)}?undo={newest}", done.outcome)
+    return desk.to(f"{address(key)}?undo={newest}", done.outcome)
 
 
 def _edited(file: TopicFile, values: dict[str, str]) -> bytes:
@@ -267,7 +267,7 @@ def add(desk: Desk, ask: Ask) -> Response:
             return _form(desk, "", values, error)
         steps = memories.history.log(done.key) if done.outcome == "saved" else []
     undo = f"?undo={steps[-1].id}" if steps else ""
-    return to(f"{address(done.key)}{undo}", done.outcome)
+    return desk.to(f"{address(done.key)}{undo}", done.outcome)
 
 
 def undo(desk: Desk, ask: Ask) -> Response:
@@ -277,7 +277,7 @@ def undo(desk: Desk, ask: Ask) -> Response:
         keys = [one.key for one in done.done if entries.is_topic(one.key)]
         newest = memories.history.log(keys[0])[-1].id if keys else ""
     place = address(keys[0]) if keys else "/memories"
-    return to(f"{place}?undo={newest}" if newest else place, "undone")
+    return desk.to(f"{place}?undo={newest}" if newest else place, "undone")
 
 
 def remove(desk: Desk, ask: Ask) -> Response:
@@ -285,7 +285,7 @@ def remove(desk: Desk, ask: Ask) -> Response:
     with desk.changing() as memories:
         memories.remove(key, by_user("remove"))
         newest = memories.history.log(key)[-1].id
-    return to(f"{address(key)}?undo={newest}", "removed")
+    return desk.to(f"{address(key)}?undo={newest}", "removed")
 
 
 # --- forgetting

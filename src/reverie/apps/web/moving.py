@@ -9,7 +9,7 @@ from typing import get_args
 
 from starlette.responses import Response
 
-from reverie.apps.web.desk import Ask, Desk, missing, to
+from reverie.apps.web.desk import Ask, Desk, missing
 from reverie.apps.web.memories import by_user
 from reverie.errors import InvalidInput
 from reverie.memory.versions import BY, By, Version, from_origin
@@ -66,7 +66,7 @@ def bring(desk: Desk, ask: Ask) -> Response:
         raise InvalidInput("There is no such program", where=name[:40], do="Choose one of those")
     with desk.changing() as memories:
         _brought(desk, memories, name, dry_run=False)
-    return to("/memories/moving", "imported")
+    return desk.to("/memories/moving", "imported")
 
 
 def export(desk: Desk, ask: Ask) -> Response:
@@ -131,7 +131,7 @@ def revert(desk: Desk, ask: Ask) -> Response:
             f"{len(keys)} of {len(keys) + len(done.refused)} files were taken back; left: {told}",
             do="Look at those one by one",
         )
-    return to(f"/memories?undo={newest}", "undone")
+    return desk.to(f"/memories?undo={newest}", "undone")
 
 
 GET: dict[str, Callable[[Desk, Ask], Response]] = {

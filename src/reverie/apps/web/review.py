@@ -10,9 +10,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from reverie.apps.web.desk import Ask, Desk, to
+from reverie.apps.web.desk import Ask, Desk
 from reverie.apps.web.memories import by_user
-from reverie.errors import ReverieError
+from reverie.errors import InvalidInput, ReverieError
 from reverie.memory.format.entry import TopicFile
 from reverie.memory.versions import Version
 from reverie.store.lists import ReviewItem
@@ -89,16 +89,13 @@ def accept(desk: Desk, ask: Ask) -> Response:
     try:
         with desk.changing() as memories:
             item = _item(memories, ask)
+            if "text" in ask.form and not text.strip():
+                raise InvalidInput("Nothing is left to save", do="Drop it if it is not wanted")
             origin = by_user("accept", f"from {describe_origin(item.origin)}")
-            if text and text != item.text:
-                done = memories.save(item.key, text.encode(), origin, reviewed=True)
-                memories.review.remove(item.id)
-            else:
-                done = memories.accept(item, origin)
+            memories.accept(item, origin, text.encode())
     except ReverieError as error:
         return _page(desk, 400, editing=ask.path["id"], text=text, error=error)
-    del done
-    return to("/review", "accepted")
+    return desk.to("/review", "accepted")
 
 
 def editing(desk: Desk, ask: Ask) -> Response:
@@ -111,14 +108,14 @@ def drop(desk: Desk, ask: Ask) -> Response:
     with desk.changing() as memories:
         item = _item(memories, ask)
         memories.drop(item)
-    return to(f"/review?undo={item.id}", "dropped")
+    return desk.to(f"/review?undo={item.id}", "dropped")
 
 
 def restore(desk: Desk, ask: Ask) -> Response:
     """Let something that was dropped wait again."""
     with desk.changing() as memories:
         memories.review.restore(ask.path["id"], time.time())
-    return to("/review", "undone")
+    return desk.to("/review", "undone")
 
 
 def drop_source(desk: Desk, ask: Ask) -> Response:
@@ -128,7 +125,7 @@ def drop_source(desk: Desk, ask: Ask) -> Response:
         for item in memories.review.items():
             if describe_origin(item.origin) == source:
                 memories.drop(item)
-    return to("/review", "dropped")
+    return desk.to("/review", "dropped")
 
 
 GET = {"/review": listed, "/review/{id}/edit": editing}

@@ -97,7 +97,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
         behind=_beside(at, events, 1),
         window=_window(requests, events, breaks, at, untouched),
         untouched=untouched,
-        cache=_cached(requests, breaks, at),
+        cache=_cached(requests, breaks, at) if row["cost"] else "",
         kind_words=KIND_WORDS,
         cache_words=CACHE_WORDS,
         largest=max((sum(one["kinds"].values()) for one in requests), default=0),
@@ -113,8 +113,8 @@ def shown(desk: Desk, ask: Ask) -> Response:
         money=_money(row, told),
         policy=desk.settings.context_policy,
         follows=not ask.query,
-        resume=f"reverie chat --resume {name[:8]}",
-        folder=shlex.quote(str(desk.place.root)),
+        resume=f"reverie --resume {name}",
+        at_folder=shlex.quote(str(desk.place.root)),
         said="",
     )
 
@@ -155,6 +155,8 @@ def _lead(row: Values, told: Values) -> str:
         return "This session cannot be read."
     if not row["requests"]:
         return "Nothing was asked of a model yet."
+    if not row["cost"]:
+        return "The embedded model answered: nothing is billed, there is no cache"
     breaks = "no cache break" if not row["breaks"] else plural(row["breaks"], "cache break")
     if not told["recorded"]:
         breaks = "breaks cannot be told: its requests were not recorded"

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from reverie.apps.web.desk import Ask, Desk, to
+from reverie.apps.web.desk import Ask, Desk
 from reverie.errors import InvalidInput
 from reverie.settings import Loaded, camel
 from reverie.upkeep.configure import change_flag, change_setting
@@ -61,7 +61,7 @@ def switch(desk: Desk, ask: Ask) -> Response:
     if name not in SWITCHES:
         raise InvalidInput("There is no such switch here", where=name[:40])
     change_flag(desk.place.home, name, on)
-    return to("/health", "on" if on else "off")
+    return desk.to("/health", "on" if on else "off")
 
 
 def limit(desk: Desk, ask: Ask) -> Response:
@@ -70,7 +70,7 @@ def limit(desk: Desk, ask: Ask) -> Response:
     text = "".join(ask.given("tokens").replace(",", "").split())
     change_setting(desk.place.home, BUDGET, text or None, desk.place.environ)
     was = str(before["limit"]) if before["set"] else ""
-    return to(f"/health?was={quote(was)}", "limited")
+    return desk.to(f"/health?was={quote(was)}", "limited")
 
 
 POST = {"/health/switch": switch, "/health/limit": limit}

@@ -15,7 +15,7 @@ from typing import Any
 from starlette.responses import Response
 
 from reverie.apps.web import show
-from reverie.apps.web.desk import Ask, Desk, to
+from reverie.apps.web.desk import Ask, Desk
 from reverie.apps.web.memories import by_user
 from reverie.errors import NotFound
 from reverie.memory.versions import Version
@@ -140,7 +140,7 @@ def sync(desk: Desk, ask: Ask) -> Response:
         return done
 
     desk.start("team sync", partial(desk.figures.make, "team sync", work))
-    return to("/team", "syncing")
+    return desk.to("/team", "syncing")
 
 
 def undo(desk: Desk, ask: Ask) -> Response:
@@ -149,7 +149,7 @@ def undo(desk: Desk, ask: Ask) -> Response:
         memories.undo(ask.given("version"), by_user("undo"))
         newest = memories.history.log()[-1].id
     desk.figures.outdated("team", "team page")
-    return to(f"/team?undo={newest}", "undone")
+    return desk.to(f"/team?undo={newest}", "undone")
 
 
 GET = {"/team": shown}

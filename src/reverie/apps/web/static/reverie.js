@@ -1,10 +1,12 @@
-// The page's own script, whole: theme, keys, the live light, and no swap under somebody who types.
+// The page's own script, whole: theme, keys, copying, the live light, and no swap under somebody who
+// types.
 // Everything else is HTML, forms, htmx.
 (() => {
   const root = document.documentElement, store = window.localStorage;
   const set = t => t ? root.dataset.theme = t : delete root.dataset.theme;
   const $ = s => document.querySelector(s);
   set(store.getItem("theme") || "");
+  root.dataset.script = "on";
   const live = on => document.querySelectorAll(".live.light").forEach(e => {
     e.classList.toggle("off", !on);
     e.lastChild.textContent = on ? "live" : "not connected";
@@ -16,11 +18,24 @@
     box.hidden = !box.hidden;
     if (!box.hidden) box.querySelector("button").focus();
   };
+  const copy = async button => {
+    const text = $(button.dataset.copy), told = button.parentNode.querySelector("[role=status]");
+    told.textContent = "";
+    try {
+      await navigator.clipboard.writeText(text.textContent);
+      told.textContent = "Copied. Paste it into a terminal.";
+    } catch {  // no clipboard, or the browser does not give it
+      getSelection().selectAllChildren(text);
+      text.scrollIntoView({ block: "center" });
+      told.textContent = "It cannot be copied from here. It is selected below: copy it there.";
+    }
+  };
   document.addEventListener("click", e => {
     if (e.target.closest("[data-theme-toggle]")) {
       const next = { "": "dark", dark: "light", light: "" }[root.dataset.theme || ""];
       store.setItem("theme", next); set(next);
-    } else if (e.target.closest("[data-keys]")) showKeys();
+    } else if (e.target.closest("[data-copy]")) copy(e.target.closest("[data-copy]"));
+    else if (e.target.closest("[data-keys]")) showKeys();
     else if (e.target.closest("[data-keys-toggle]")) {
       store.setItem("keys", keysOn() ? "off" : "on");
       e.target.textContent = keysOn() ? "Switch keys off" : "Switch keys on";
