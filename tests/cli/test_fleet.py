@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from reverie.fleet.here import at_work
+from reverie.fleet.jobs import JobEnd
 from reverie.fleet.local import open_local
 from reverie.settings import DEFAULTS
 from reverie.store.home import canonical_root, find_project_folder
@@ -119,17 +121,112 @@ def test_status_for_people_programs_and_prometheus(run: Run, root: Path) -> None
 
 def test_status_says_why_jobs_are_dead_or_wait_and_who_is_gone(run: Run, home: Path) -> None:
     ledger = open_local(home)
-    half_a_night(ledger, home)
+    with half_a_night(ledger, home):
+        said = run("fleet", "status", code=0).out
+        found = run("fleet", "status", "--json").json()
     ledger.close()
-    said = run("fleet", "status", code=0).out
-    assert "dead: RateLimited 1" in said
-    assert "waiting until later: held 1" in said
-    found = run("fleet", "status", "--json").json()
-    assert {one["worker"]: one["quiet"] for one in found["signs"]}[GONE] is None
+    assert "dead: 1 RateLimited" in said  # a code that nobody knows is its own word
+    assert "waiting until later: 1 another process holds the memory" in said
+    assert found["later"]["codes"] == {"held": 1}
+    quiet = {one["worker"]: one["quiet"] for one in found["signs"]}
+    assert quiet.pop(GONE) is None
+    assert list(quiet.values()) == [0.0]
     assert [name for name, about in found["tenants"].items() if about["full"]] == ["globex"]
     (dead,) = run("fleet", "list", "--state", "dead", "--json").json()
     assert dead["reason"] == "The key is at its limit"
     assert "reason: The key is at its limit" in run("fleet", "show", dead["key"], code=0).out
+
+
+def test_codes_are_words_for_people_and_codes_for_programs(run: Run, home: Path) -> None:
+    ledger = open_local(home)
+    with half_a_night(ledger, home):
+        pass
+    ledger.close()
+    (skipped,) = run("fleet", "list", "--state", "skipped", "--json").json()
+    assert skipped["code"] == "no-memory"
+    assert "there is no memory" in run("fleet", "list", "--state", "skipped", code=0).out
+    assert "code: no-memory (there is no memory)" in run("fleet", "show", skipped["key"]).out
+    for row in run("fleet", "list", "--json").json():
+        assert "words" not in row
+
+
+# Why there is nothing to do
+
+
+def told(run: Run, *words: str) -> str:
+    """What a command says for people; a program hears the same in `why`."""
+    why = run("fleet", *words, "--json").json()["why"]
+    said = run("fleet", *words, code=0).out
+    for sentence in why:
+        assert sentence in said
+    return " | ".join(why)
+
+
+@pytest.mark.parametrize("words", [("run", "--all"), ("run",), ("plan",), ("plan", "--dry-run")])
+def test_a_home_without_projects_says_so(run: Run, home: Path, words: tuple[str, ...]) -> None:
+    said = told(run, *words)
+    assert f"No project with a session is known in {home}" in said
+    assert "`--root PATH`" in said
+
+
+def test_a_run_says_that_all_was_dreamt_this_night(run: Run, root: Path) -> None:
+    first = run("fleet", "run", "--all", "--night", "2026-11-17", "--json").json()
+    assert (first["done"], first["why"]) == (1, [])
+    for words in (("run", "--all"), ("plan", "--all")):
+        said = told(run, *words, "--night", "2026-11-17")
+        assert "1 memory dreamt for this night (2026-11-17, UTC) before" in said
+        assert "`reverie dream`" in said
+
+
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_a_memory_that_is_not_due_is_told_with_its_reason(
+    run: Run, root: Path, home: Path, command: str
+) -> None:
+    for path in list(find_project_folder(home, root).glob("*.jsonl"))[:3]:
+        path.unlink()
+    said = told(run, command)
+    assert "1 memory passed over: 2 of 5 sessions since the last dream" in said
+    assert "`--all` dreams also where it is not due" in said
+
+
+def test_nothing_to_learn_is_told_with_how_far_back_it_was_looked(run: Run, root: Path) -> None:
+    said = told(run, "run", "--kind", "learn", "--days", "3")
+    assert "1 project: no session was written to in the last 3 days" in said
+    assert "`--days N`" in said
+
+
+def test_a_paused_tenant_and_a_job_that_waits_are_named_with_the_way_out(
+    run: Run, root: Path, home: Path
+) -> None:
+    run("fleet", "pause", "acme", code=0)
+    said = told(run, "run", "--tenant", "acme")
+    assert "1 job of acme: it is paused; `reverie fleet pause acme --resume`" in said
+    ledger = open_local(home)
+    ledger.pause("acme", False)
+    taken = ledger.claim("w")
+    assert taken is not None
+    ledger.end(taken, JobEnd("queued", "budget", 3_600.0, counted=False))
+    ledger.close()
+    said = told(run, "run", "--tenant", "acme")
+    assert "1 job: no room in the budget until tomorrow (UTC); not before 2" in said
+    assert "`reverie fleet budget acme` shows it, `--tokens N` raises it" in said
+
+
+def test_a_job_in_another_process_and_one_that_is_dead_are_named(
+    run: Run, root: Path, home: Path
+) -> None:
+    run("fleet", "plan", "--json")
+    assert "1 job in the queue; `reverie fleet run` works them" in told(run, "plan")
+    ledger = open_local(home)
+    with at_work(home) as name:
+        taken = ledger.claim(name)
+        assert taken is not None
+        assert "1 job in work by another process" in told(run, "run")
+        ledger.end(taken, JobEnd("dead", "StoreError"))
+    ledger.close()
+    said = told(run, "run")
+    assert "1 job worked before (1 dead)" in said
+    assert "`reverie fleet retry KEY`" in said
 
 
 def test_sessions_are_learned_from_and_replayed(run: Run, root: Path, home: Path) -> None:

@@ -83,7 +83,7 @@ def at_work(home: Path) -> Generator[str]:
     """The name of a worker of this home, and for as long as it works the sign that it does."""
     make_folder(home / WORKERS)
     _sweep(home)
-    name = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex}"
+    name = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:12]}"
     lock = FileLock(_sign(home, name))
     lock.acquire(PATIENCE)
     try:

@@ -376,8 +376,8 @@ def _planned(
         return
     for job in found.jobs if dry_run else ():
         say(f"{job.key}  {job.root}")
-    for root, why in found.passed:
-        say(f"passed over: {root}: {why}")
+    for root, reason in found.passed:
+        say(f"passed over: {root}: {reason}")
     told = "would be queued" if dry_run else f"planned, {len(new)} of them new"
     say(f"{plural(len(found.jobs), 'job')} {told}")
     for sentence in why:
