@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.fleet.here import at_work
+from reverie.fleet.here import at_work, home_id
 from reverie.fleet.jobs import JobEnd
 from reverie.fleet.local import open_local
 from reverie.settings import DEFAULTS
@@ -150,6 +151,41 @@ def test_codes_are_words_for_people_and_codes_for_programs(run: Run, home: Path)
         assert "words" not in row
 
 
+# What a host is called
+
+
+def test_a_host_that_is_called_otherwise_goes_on_where_it_was(
+    run: Run, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A laptop in another network, a container that was started again: one night, one dream."""
+    monkeypatch.setattr(socket, "gethostname", lambda: "laptop-at-home")
+    assert run("fleet", "plan", "--all", "--night", "2026-11-17", "--json").json()["new"] == 1
+    monkeypatch.setattr(socket, "gethostname", lambda: "laptop-at-work")
+    again = run("fleet", "run", "--all", "--night", "2026-11-17", "--json").json()
+    assert (again["done"], again["waiting"]) == (1, 0)
+    assert len(run("fleet", "list", "--json").json()) == 1
+
+
+@pytest.mark.doors
+def test_a_plan_for_many_hosts_is_for_this_home_whatever_its_host_is_called(
+    run: Run, root: Path, home: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("--all", "--night", "2026-11-17", "--database", postgres_url, "--json")
+    run("fleet", "init", "--database", postgres_url, code=0)
+    monkeypatch.setattr(socket, "gethostname", lambda: "laptop.at-home")
+    assert run("fleet", "plan", *words).json()["new"] == 1
+    monkeypatch.setattr(socket, "gethostname", lambda: "laptop.at-work")
+    again = run("fleet", "plan", *words).json()
+    assert (again["new"], again["why"]) == (
+        0,
+        ["1 job in the queue; `reverie fleet work` works them"],
+    )
+    (row,) = run("fleet", "list", "--database", postgres_url, "--json").json()
+    assert row["host"] == home_id(home)
+    assert row["host"].startswith("laptop-at-home-")
+    assert run("fleet", "plan", "--shared", *words).json()["new"] == 1
+
+
 # Why there is nothing to do
 
 
@@ -200,7 +236,7 @@ def test_a_paused_tenant_and_a_job_that_waits_are_named_with_the_way_out(
 ) -> None:
     run("fleet", "pause", "acme", code=0)
     said = told(run, "run", "--tenant", "acme")
-    assert "1 job of acme: it is paused; `reverie fleet pause acme --resume`" in said
+    assert "1 job of acme, which is paused; `reverie fleet pause acme --resume`" in said
     ledger = open_local(home)
     ledger.pause("acme", False)
     taken = ledger.claim("w")
@@ -216,7 +252,7 @@ def test_a_job_in_another_process_and_one_that_is_dead_are_named(
     run: Run, root: Path, home: Path
 ) -> None:
     run("fleet", "plan", "--json")
-    assert "1 job in the queue; `reverie fleet run` works them" in told(run, "plan")
+    assert "1 job in the queue; start `reverie fleet run`" in told(run, "plan")
     ledger = open_local(home)
     with at_work(home) as name:
         taken = ledger.claim(name)

@@ -183,7 +183,7 @@ def test_a_connection_that_names_no_tenant_sees_nothing(fleet: Fleet) -> None:
         "CREATE TABLE mine (x INT)",
         "DROP TABLE fleet_jobs",
         "ALTER TABLE fleet_jobs DISABLE ROW LEVEL SECURITY",
-        "DELETE FROM fleet_jobs",
+        "DELETE FROM fleet_tenants",
         "TRUNCATE fleet_spent",
         "CREATE ROLE other",
     ],

@@ -42,8 +42,8 @@ def why_waiting(ledger: FleetLedger) -> list[str]:
     told: list[str] = []
     for tenant, count in Counter(row["tenant"] for row in queued).items():
         if tenant in paused:
-            do = f"`reverie fleet pause {tenant} --resume` lets them begin"
-            told.append(f"{plural(count, 'job')} of {tenant}: it is paused; {do}")
+            do = f"`reverie fleet pause {tenant} --resume` ends that"
+            told.append(f"{plural(count, 'job')} of {tenant}, which is paused; {do}")
     left = [row for row in queued if row["tenant"] not in paused]
     later = [row for row in left if row["after"] > now]
     for code, count in Counter(str(row["code"]) for row in later).most_common():
@@ -51,11 +51,11 @@ def why_waiting(ledger: FleetLedger) -> list[str]:
         told.append(f"{plural(count, 'job')}: {in_words(code)}; {_until(first)}")
     if len(left) > len(later):
         many = ledger.database.kind == "postgresql"
-        do = f"`reverie fleet {'work' if many else 'run'}` works them"
+        do = f"start `reverie fleet {'work' if many else 'run'}`"
         told.append(f"{plural(len(left) - len(later), 'job')} in the queue; {do}")
     running = ledger.jobs(state="running", most=COUNTED)
     if running:
-        do = "`reverie fleet status` shows them"
+        do = "see `reverie fleet status`"
         told.append(f"{plural(len(running), 'job')} in work by another process; {do}")
     return told
 

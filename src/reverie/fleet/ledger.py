@@ -315,7 +315,7 @@ class FleetLedger:
     def forget(self) -> int:
         """Let the oldest jobs leave that are over for longer than they are kept, a small part of
         them at once; how many those were."""
-        return self.patient(lambda: forget_over(self.database, self.now_sql))
+        return self.patient(lambda: forget_over(self.database, self.now()))
 
     # Statements
 

@@ -133,15 +133,16 @@ def check_tables(database: Database) -> str:
     return database.run(look, writes=True)
 
 
-def forget_over(database: Database, now: str) -> int:
+def forget_over(database: Database, now: float) -> int:
     """Take the oldest jobs away that are over, and were planned, before the days that are kept;
     one statement, and no more rows than others can wait for."""
+    since = now - _KEPT
     rows = database.write(
         "DELETE FROM fleet_jobs WHERE state NOT IN ('queued', 'running')"  # nor queued just now
         " AND (tenant, key) IN (SELECT tenant, key FROM fleet_jobs"
-        f" WHERE state NOT IN ('queued', 'running') AND ended < {now} - ? AND created < {now} - ?"
+        " WHERE state NOT IN ('queued', 'running') AND ended < ? AND created < ?"
         " ORDER BY ended LIMIT ?) RETURNING 1",
-        (_KEPT, _KEPT, AT_ONCE),
+        (since, since, AT_ONCE),
     )
     return len(rows)
 
