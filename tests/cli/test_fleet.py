@@ -210,8 +210,7 @@ def test_a_run_says_that_all_was_dreamt_this_night(run: Run, root: Path) -> None
     assert (first["done"], first["why"]) == (1, [])
     for words in (("run", "--all"), ("plan", "--all")):
         said = told(run, *words, "--night", "2026-11-17")
-        assert "1 memory dreamt for this night (2026-11-17, UTC) before" in said
-        assert "`reverie dream`" in said
+        assert "Dreamt already for this night (2026-11-17, UTC): 1 memory; `reverie dream`" in said
 
 
 @pytest.mark.parametrize("command", ["run", "plan"])
@@ -261,8 +260,8 @@ def test_a_job_in_another_process_and_one_that_is_dead_are_named(
         ledger.end(taken, JobEnd("dead", "StoreError"))
     ledger.close()
     said = told(run, "run")
-    assert "1 job worked before (1 dead)" in said
-    assert "`reverie fleet retry KEY`" in said
+    assert "Worked already, once for a night" in said
+    assert "1 job (1 dead); `reverie fleet retry KEY`" in said
 
 
 def test_sessions_are_learned_from_and_replayed(run: Run, root: Path, home: Path) -> None:

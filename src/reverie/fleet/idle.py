@@ -94,19 +94,16 @@ def _why_over(states: list[str], asked: PlanRequest) -> Iterator[str]:
     """The plan's jobs are known and over; those that are open were told already."""
     over = Counter(state for state in states if state not in OPEN)
     count = sum(over.values())
+    night = f"{asked.night}, UTC"
     if set(over) == {"done"} and asked.kinds == ("dream",):
         which = plural(count, "memory", "memories")
-        yield (
-            f"{which} dreamt for this night ({asked.night}, UTC) before; `reverie dream` in a"
-            " project dreams once more"
-        )
+        do = "`reverie dream` in a project dreams once more"
+        yield f"Dreamt already for this night ({night}): {which}; {do}"
     elif over:
         told = ", ".join(f"{number} {state}" for state, number in over.most_common())
         again = "" if set(over) == {"done"} else "; `reverie fleet retry KEY` queues one again"
-        yield (
-            f"{plural(count, 'job')} worked before ({told}), once for a night ({asked.night}, UTC)"
-            f" or a transcript{again}"
-        )
+        which = f"{plural(count, 'job')} ({told})"
+        yield f"Worked already, once for a night ({night}) or a transcript: {which}{again}"
 
 
 def _why_passed(found: Plan, asked: PlanRequest) -> Iterator[str]:
