@@ -126,8 +126,8 @@ def test_status_says_why_jobs_are_dead_or_wait_and_who_is_gone(run: Run, home: P
         said = run("fleet", "status", code=0).out
         found = run("fleet", "status", "--json").json()
     ledger.close()
-    assert "dead: 1 RateLimited" in said  # a code that nobody knows is its own word
-    assert "waiting until later: 1 another process holds the memory" in said
+    assert "dead: RateLimited (1)" in said  # a code that nobody knows is its own word
+    assert "waiting until later: another process holds the memory (1)" in said
     assert found["later"]["codes"] == {"held": 1}
     quiet = {one["worker"]: one["quiet"] for one in found["signs"]}
     assert quiet.pop(GONE) is None

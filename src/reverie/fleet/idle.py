@@ -49,14 +49,15 @@ def why_waiting(ledger: FleetLedger) -> list[str]:
     for code, count in Counter(str(row["code"]) for row in later).most_common():
         first = min((row for row in later if row["code"] == code), key=_after)
         told.append(f"{plural(count, 'job')}: {in_words(code)}; {_until(first)}")
-    if len(left) > len(later):
-        many = ledger.database.kind == "postgresql"
-        do = f"start `reverie fleet {'work' if many else 'run'}`"
-        told.append(f"{plural(len(left) - len(later), 'job')} in the queue; {do}")
     running = ledger.jobs(state="running", most=COUNTED)
     if running:
         do = "see `reverie fleet status`"
         told.append(f"{plural(len(running), 'job')} in work by another process; {do}")
+    if len(left) > len(later):
+        many = ledger.database.kind == "postgresql"
+        do = f"start `reverie fleet {'work' if many else 'run'}`"
+        ready = plural(len(left) - len(later), "job")
+        told.append(f"{ready} in the queue; {'what is in work goes first' if running else do}")
     return told
 
 

@@ -30,7 +30,7 @@ def print_status(found: Mapping[str, Any]) -> None:
     table([Column(name, right=name in ("jobs", "cost")) for name in names], rows)
     for state, words in (("dead", "dead"), ("later", "waiting until later")):
         codes = found[state]["codes"].items()
-        why = ", ".join(f"{count:,} {in_words(code)}" for code, count in codes)
+        why = ", ".join(f"{in_words(code)} ({count:,})" for code, count in codes)
         if why:
             say(f"{words}: {why}", "yellow")
     for name, about in found["tenants"].items():
