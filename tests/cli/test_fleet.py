@@ -176,10 +176,8 @@ def test_a_plan_for_many_hosts_is_for_this_home_whatever_its_host_is_called(
     assert run("fleet", "plan", *words).json()["new"] == 1
     monkeypatch.setattr(socket, "gethostname", lambda: "laptop.at-work")
     again = run("fleet", "plan", *words).json()
-    assert (again["new"], again["why"]) == (
-        0,
-        ["1 job in the queue; `reverie fleet work` works them"],
-    )
+    assert again["new"] == 0
+    assert again["why"] == ["1 job in the queue; start `reverie fleet work`"]
     (row,) = run("fleet", "list", "--database", postgres_url, "--json").json()
     assert row["host"] == home_id(home)
     assert row["host"].startswith("laptop-at-home-")
