@@ -17,7 +17,7 @@ from collections.abc import Generator
 from pathlib import Path
 from uuid import uuid4
 
-from reverie.errors import Held, NotFound, StoreError
+from reverie.errors import NotFound, StoreError
 from reverie.store.files import Folder
 from reverie.store.folders import make_folder
 from reverie.store.lock import PATIENCE, FileLock, process_start
@@ -118,5 +118,5 @@ def _sign(home: Path, worker: str) -> Path:
 def _sweep(home: Path) -> None:
     """Take away the signs of workers that were killed."""
     for path in (home / WORKERS).glob("*.lock"):
-        with contextlib.suppress(Held), FileLock(path):
+        with contextlib.suppress(StoreError), FileLock(path):  # held by who is at work
             path.unlink(missing_ok=True)
