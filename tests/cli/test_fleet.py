@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -149,6 +151,22 @@ def test_codes_are_words_for_people_and_codes_for_programs(run: Run, home: Path)
     assert "code: no-memory (there is no memory)" in run("fleet", "show", skipped["key"]).out
     for row in run("fleet", "list", "--json").json():
         assert "words" not in row
+
+
+def test_a_narrow_terminal_cuts_neither_the_key_nor_the_reason(
+    home: Path, terminal: Callable[..., str]
+) -> None:
+    ledger = open_local(home)
+    with half_a_night(ledger, home):
+        (learn,) = ledger.jobs(kind="learn")
+    ledger.close()
+    shown = terminal("fleet", "list", env={"COLUMNS": "80"})
+    plain = re.sub(r"\x1b\[[\d;]*m", "", shown)
+    columns = [line.split() for line in plain.splitlines() if line.strip()]
+    last = next(n for n, row in enumerate(columns) if row[0].startswith("learn:"))
+    assert "".join(row[0] for row in columns[last:]) == learn["key"]
+    for word in ("another", "process", "holds", "memory", "cancelled"):
+        assert any(word in row for row in columns), shown
 
 
 # What a host is called

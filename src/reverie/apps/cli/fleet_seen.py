@@ -55,7 +55,8 @@ def print_jobs(found: Sequence[Mapping[str, Any]], now: float) -> None:
         ]
         for row in found
     ]
-    table([Column(name, cut=name in ("why", "root")) for name in names], rows)
+    wraps, cut = ("key", "why"), ("why", "root")
+    table([Column(name, wraps=name in wraps, cut=name in cut) for name in names], rows)
 
 
 def print_job(found: Mapping[str, Any]) -> None:
