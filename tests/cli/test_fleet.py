@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from reverie.fleet.here import at_work, home_id
+from reverie.fleet.jobs import JobEnd
 from reverie.fleet.local import open_local
 from reverie.settings import DEFAULTS
 from reverie.store.home import canonical_root, find_project_folder
@@ -119,17 +124,160 @@ def test_status_for_people_programs_and_prometheus(run: Run, root: Path) -> None
 
 def test_status_says_why_jobs_are_dead_or_wait_and_who_is_gone(run: Run, home: Path) -> None:
     ledger = open_local(home)
-    half_a_night(ledger, home)
+    with half_a_night(ledger, home):
+        said = run("fleet", "status", code=0).out
+        found = run("fleet", "status", "--json").json()
     ledger.close()
-    said = run("fleet", "status", code=0).out
-    assert "dead: RateLimited 1" in said
-    assert "waiting until later: held 1" in said
-    found = run("fleet", "status", "--json").json()
-    assert {one["worker"]: one["quiet"] for one in found["signs"]}[GONE] is None
+    assert "dead: RateLimited (1)" in said  # a code that nobody knows is its own word
+    assert "waiting until later: another process holds the memory (1)" in said
+    assert found["later"]["codes"] == {"held": 1}
+    quiet = {one["worker"]: one["quiet"] for one in found["signs"]}
+    assert quiet.pop(GONE) is None
+    assert list(quiet.values()) == [0.0]
     assert [name for name, about in found["tenants"].items() if about["full"]] == ["globex"]
     (dead,) = run("fleet", "list", "--state", "dead", "--json").json()
     assert dead["reason"] == "The key is at its limit"
     assert "reason: The key is at its limit" in run("fleet", "show", dead["key"], code=0).out
+
+
+def test_codes_are_words_for_people_and_codes_for_programs(run: Run, home: Path) -> None:
+    ledger = open_local(home)
+    with half_a_night(ledger, home):
+        pass
+    ledger.close()
+    (skipped,) = run("fleet", "list", "--state", "skipped", "--json").json()
+    assert skipped["code"] == "no-memory"
+    assert "there is no memory" in run("fleet", "list", "--state", "skipped", code=0).out
+    assert "code: no-memory (there is no memory)" in run("fleet", "show", skipped["key"]).out
+    for row in run("fleet", "list", "--json").json():
+        assert "words" not in row
+
+
+def test_a_narrow_terminal_cuts_neither_the_key_nor_the_reason(
+    home: Path, terminal: Callable[..., str]
+) -> None:
+    ledger = open_local(home)
+    with half_a_night(ledger, home):
+        (learn,) = ledger.jobs(kind="learn")
+    ledger.close()
+    shown = terminal("fleet", "list", env={"COLUMNS": "80"})
+    plain = re.sub(r"\x1b\[[\d;]*m", "", shown)
+    columns = [line.split() for line in plain.splitlines() if line.strip()]
+    last = next(n for n, row in enumerate(columns) if row[0].startswith("learn:"))
+    assert "".join(row[0] for row in columns[last:]) == learn["key"]
+    for word in ("another", "process", "holds", "memory", "cancelled"):
+        assert any(word in row for row in columns), shown
+
+
+# What a host is called
+
+
+def test_a_host_that_is_called_otherwise_goes_on_where_it_was(
+    run: Run, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A laptop in another network, a container that was started again: one night, one dream."""
+    monkeypatch.setattr(socket, "gethostname", lambda: "laptop-at-home")
+    assert run("fleet", "plan", "--all", "--night", "2026-11-17", "--json").json()["new"] == 1
+    monkeypatch.setattr(socket, "gethostname", lambda: "laptop-at-work")
+    again = run("fleet", "run", "--all", "--night", "2026-11-17", "--json").json()
+    assert (again["done"], again["waiting"]) == (1, 0)
+    assert len(run("fleet", "list", "--json").json()) == 1
+
+
+@pytest.mark.doors
+def test_a_plan_for_many_hosts_is_for_this_home_whatever_its_host_is_called(
+    run: Run, root: Path, home: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("--all", "--night", "2026-11-17", "--database", postgres_url, "--json")
+    run("fleet", "init", "--database", postgres_url, code=0)
+    monkeypatch.setattr(socket, "gethostname", lambda: "laptop.at-home")
+    assert run("fleet", "plan", *words).json()["new"] == 1
+    monkeypatch.setattr(socket, "gethostname", lambda: "laptop.at-work")
+    again = run("fleet", "plan", *words).json()
+    assert again["new"] == 0
+    assert again["why"] == ["1 job in the queue; start `reverie fleet work`"]
+    (row,) = run("fleet", "list", "--database", postgres_url, "--json").json()
+    assert row["host"] == home_id(home)
+    assert row["host"].startswith("laptop-at-home-")
+    assert run("fleet", "plan", "--shared", *words).json()["new"] == 1
+
+
+# Why there is nothing to do
+
+
+def told(run: Run, *words: str) -> str:
+    """What a command says for people; a program hears the same in `why`."""
+    why = run("fleet", *words, "--json").json()["why"]
+    said = run("fleet", *words, code=0).out
+    for sentence in why:
+        assert sentence in said
+    return " | ".join(why)
+
+
+@pytest.mark.parametrize("words", [("run", "--all"), ("run",), ("plan",), ("plan", "--dry-run")])
+def test_a_home_without_projects_says_so(run: Run, home: Path, words: tuple[str, ...]) -> None:
+    said = told(run, *words)
+    assert f"No project with a session is known in {home}" in said
+    assert "`--root PATH`" in said
+
+
+def test_a_run_says_that_all_was_dreamt_this_night(run: Run, root: Path) -> None:
+    first = run("fleet", "run", "--all", "--night", "2026-11-17", "--json").json()
+    assert (first["done"], first["why"]) == (1, [])
+    for words in (("run", "--all"), ("plan", "--all")):
+        said = told(run, *words, "--night", "2026-11-17")
+        assert "Dreamt already for this night (2026-11-17, UTC): 1 memory; `reverie dream`" in said
+
+
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_a_memory_that_is_not_due_is_told_with_its_reason(
+    run: Run, root: Path, home: Path, command: str
+) -> None:
+    for path in list(find_project_folder(home, root).glob("*.jsonl"))[:3]:
+        path.unlink()
+    said = told(run, command)
+    assert "1 memory passed over: 2 of 5 sessions since the last dream" in said
+    assert "`--all` dreams also where it is not due" in said
+
+
+def test_nothing_to_learn_is_told_with_how_far_back_it_was_looked(run: Run, root: Path) -> None:
+    said = told(run, "run", "--kind", "learn", "--days", "3")
+    assert "1 project: no session was written to in the last 3 days" in said
+    assert "`--days N`" in said
+
+
+def test_a_paused_tenant_and_a_job_that_waits_are_named_with_the_way_out(
+    run: Run, root: Path, home: Path
+) -> None:
+    run("fleet", "pause", "acme", code=0)
+    said = told(run, "run", "--tenant", "acme")
+    assert "1 job of acme, which is paused; `reverie fleet pause acme --resume`" in said
+    ledger = open_local(home)
+    ledger.pause("acme", False)
+    taken = ledger.claim("w")
+    assert taken is not None
+    ledger.end(taken, JobEnd("queued", "budget", 3_600.0, counted=False))
+    ledger.close()
+    said = told(run, "run", "--tenant", "acme")
+    assert "1 job: no room in the budget until tomorrow (UTC); not before 2" in said
+    assert "`reverie fleet budget acme` shows it, `--tokens N` raises it" in said
+
+
+def test_a_job_in_another_process_and_one_that_is_dead_are_named(
+    run: Run, root: Path, home: Path
+) -> None:
+    run("fleet", "plan", "--json")
+    assert "1 job in the queue; start `reverie fleet run`" in told(run, "plan")
+    ledger = open_local(home)
+    with at_work(home) as name:
+        taken = ledger.claim(name)
+        assert taken is not None
+        assert "1 job in work by another process" in told(run, "run")
+        ledger.end(taken, JobEnd("dead", "StoreError"))
+    ledger.close()
+    said = told(run, "run")
+    assert "Worked already, once for a night" in said
+    assert "1 job (1 dead); `reverie fleet retry KEY`" in said
 
 
 def test_sessions_are_learned_from_and_replayed(run: Run, root: Path, home: Path) -> None:

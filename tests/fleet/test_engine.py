@@ -183,7 +183,7 @@ def test_a_connection_that_names_no_tenant_sees_nothing(fleet: Fleet) -> None:
         "CREATE TABLE mine (x INT)",
         "DROP TABLE fleet_jobs",
         "ALTER TABLE fleet_jobs DISABLE ROW LEVEL SECURITY",
-        "DELETE FROM fleet_jobs",
+        "DELETE FROM fleet_tenants",
         "TRUNCATE fleet_spent",
         "CREATE ROLE other",
     ],
@@ -261,11 +261,11 @@ def test_hosts_whose_clocks_are_a_day_apart_agree(fleet: Fleet) -> None:
     assert ahead.today() == fleet.ledger.today()
     assert abs(ahead.now() - fleet.ledger.now()) < 60
     fleet.ledger.add(jobs_for([Path("/nowhere")], 1))
-    taken = ahead.claim("w", "here")
+    taken = ahead.claim("w")
     assert taken is not None
     ahead.end(taken, JobEnd("queued", "error", 3_600.0))
-    assert fleet.ledger.claim("w", "here") is None
-    assert ahead.claim("w", "here") is None
+    assert fleet.ledger.claim("w") is None
+    assert ahead.claim("w") is None
 
 
 def test_a_process_stopped_in_a_transaction_holds_nobody_up_for_long(fleet: Fleet) -> None:

@@ -54,8 +54,8 @@ def job(root: str, night: str = "2026-11-17", tenant: str = "default", host: str
     return nightly("dream", root, night, tenant=tenant, host=host, due=False)
 
 
-def claim(ledger: FleetLedger, worker: str = "w1", host: str = "here") -> TakenJob:
-    taken = ledger.claim(worker, host)
+def claim(ledger: FleetLedger, worker: str = "w1") -> TakenJob:
+    taken = ledger.claim(worker)
     assert taken is not None
     return taken
 
@@ -73,7 +73,7 @@ def test_one_writer_a_memory(ledger: FleetLedger) -> None:
     ledger.add([job("/a", "1"), job("/a", "2"), job("/b", "1")])
     first, second = claim(ledger), claim(ledger)
     assert (first.job.root, second.job.root) == ("/a", "/b")
-    assert ledger.claim("w1", "here") is None
+    assert ledger.claim("w1") is None
     ledger.end(first, JobEnd("done"))
     assert claim(ledger).job.night == "2"
 
@@ -97,7 +97,7 @@ def test_tenants_take_turns_however_many_jobs_one_has(ledger: FleetLedger) -> No
         ledger.end(claim(ledger), JobEnd("done"))
     ledger.add([job(f"/b{n}", tenant="small") for n in range(3)])
     order = []
-    while taken := ledger.claim("w", "here"):
+    while taken := ledger.claim("w"):
         order.append(taken.job.tenant)
         ledger.end(taken, JobEnd("done"))
     for pair in (order[:2], order[2:4], order[4:6]):  # neither starves, and neither goes first
@@ -108,7 +108,7 @@ def test_tenants_take_turns_however_many_jobs_one_has(ledger: FleetLedger) -> No
 def test_what_waits_begins_when_its_time_has_come(ledger: FleetLedger, hand: Hand) -> None:
     ledger.add([job("/a")])
     ledger.end(claim(ledger), JobEnd("queued", "error", 30.0))
-    assert ledger.claim("w", "here") is None
+    assert ledger.claim("w") is None
     hand.now += 31
     assert claim(ledger).tries == 2
 
@@ -127,7 +127,7 @@ def test_a_cancel_is_a_flag_while_the_body_runs(ledger: FleetLedger) -> None:
     taken = claim(ledger)
     assert ledger.cancel("default", taken.job.key) == "running"
     assert ledger.beat(taken, Progress()) == "cancel"
-    assert ledger.claim("w2", "here") is None  # the memory is not given away
+    assert ledger.claim("w2") is None  # the memory is not given away
     ledger.end(taken, JobEnd("cancelled"))
     assert claim(ledger).job.night == "2"
 
@@ -136,7 +136,7 @@ def test_a_job_that_waits_is_cancelled_at_once_and_can_be_retried(ledger: FleetL
     ledger.add([job("/a")])
     key = job("/a").key
     assert ledger.cancel("default", key) == "cancelled"
-    assert ledger.claim("w", "here") is None
+    assert ledger.claim("w") is None
     assert ledger.begin("default", key, "w") is None
     assert ledger.retry("default", key) == "queued"
     assert claim(ledger).tries == 1
@@ -177,15 +177,17 @@ def test_a_paused_tenant_begins_nothing(ledger: FleetLedger) -> None:
     ledger.add([job("/a", tenant="acme"), job("/b", tenant="beta")])
     ledger.pause("acme", True)
     assert claim(ledger).job.tenant == "beta"
-    assert ledger.claim("w", "here") is None
+    assert ledger.claim("w") is None
     ledger.pause("acme", False)
     assert claim(ledger).job.tenant == "acme"
 
 
-def test_a_folder_of_one_host_is_worked_there(ledger: FleetLedger) -> None:
-    ledger.add([job("/a", host="there")])
-    assert ledger.claim("w", "here") is None
-    assert claim(ledger, host="there").job.root == "/a"
+def test_what_a_host_was_called_when_it_planned_does_not_matter_in_its_own_ledger(
+    ledger: FleetLedger,
+) -> None:
+    """A laptop gets another name with another network, a container with each start."""
+    ledger.add([job("/a", host="laptop-at-home")])
+    assert claim(ledger).job.root == "/a"
 
 
 def test_a_job_nobody_planned_is_named(ledger: FleetLedger) -> None:

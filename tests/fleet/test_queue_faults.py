@@ -69,7 +69,7 @@ class QueueCourse:
             ledger.add([job])
             ack(f"added {job.tenant} {job.key}")
         elif kind == "claim":
-            found = ledger.claim(f"w{which}", "")
+            found = ledger.claim(f"w{which}")
             if found is not None:
                 taken.append(found)
                 ack(f"taken {found.job.tenant} {found.job.key} {found.fence.number}")
@@ -87,7 +87,7 @@ class QueueCourse:
         ledger.give_back(ledger.running_workers())
         fences: list[int] = [0]
         done: dict[tuple[str, str], int] = {}
-        while (found := ledger.claim("last", "")) is not None:
+        while (found := ledger.claim("last")) is not None:
             key = found.job.tenant, found.job.key
             done[key] = done.get(key, 0) + 1
             assert found.fence.number > max(fences)

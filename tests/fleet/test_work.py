@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -15,14 +19,17 @@ import pytest
 
 from reverie.embedded import EmbeddedModel
 from reverie.errors import Held, StoreError
+from reverie.fleet.here import LOCK, at_work, lives
 from reverie.fleet.jobs import Job, JobEnd, nightly, of_session
 from reverie.fleet.ledger import TRIES
-from reverie.fleet.local import RunTotals, lives, open_local, run_local, worker_name
+from reverie.fleet.local import RunTotals, open_local, run_local
 from reverie.fleet.planning import PlanRequest, plan
 from reverie.fleet.work import BACKOFF, LOG, TASKS, FleetTask, JobWork, Workshop, ended
 from reverie.settings import DEFAULTS
+from reverie.store import lock
 from reverie.store.consolidation import Consolidation
 from reverie.store.home import find_project_folder, transcripts_folder
+from reverie.store.lock import FileLock
 from reverie.store.memories import Memories, memory_folder
 from reverie.upkeep.tasks import TaskOutcome
 from reverie.world import Model
@@ -100,15 +107,64 @@ async def test_the_memory_remembers_a_job_that_the_ledger_forgot(site: Site) -> 
 
 
 async def test_a_run_that_was_killed_goes_on(site: Site) -> None:
-    """Its jobs wait again: the process that had them is gone."""
+    """Its jobs wait again: the process that had them is gone, whatever its host was called."""
+    roots = site.memories(3)
+    site.ledger.add(jobs_for(roots, 1))
+    for gone in ("another-name:7:12ab", f"{socket.gethostname()}:{os.getpid()}:12ac"):
+        assert not lives(site.home, gone)
+        assert site.ledger.claim(gone) is not None
+    assert await site.run(dream=lander()) == RunTotals(done=3)
+
+
+async def test_a_run_that_is_at_work_keeps_its_jobs(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where another process asks that calls the host otherwise, as in another container."""
     roots = site.memories(2)
     site.ledger.add(jobs_for(roots, 1))
-    gone = f"{worker_name().rsplit(':', 2)[0]}:999999999:1"
-    assert not lives(gone)
-    assert site.ledger.claim(gone, "") is not None
-    assert await site.run(dream=lander()) == RunTotals(done=2)
-    assert lives(worker_name())
-    assert lives("another-host:1:1")  # of others nobody can tell here
+    with at_work(site.home) as name:
+        kept = site.ledger.claim(name)
+        assert kept is not None
+        monkeypatch.setattr(socket, "gethostname", lambda: "otherwise")
+        assert lives(site.home, name)
+        assert await site.run(dream=lander()) == RunTotals(done=1, waiting=1)
+        assert site.ledger.end(kept, JobEnd("queued"))
+    assert not lives(site.home, name)
+    assert await site.run(dream=lander()) == RunTotals(done=1)
+    assert list((site.home / "fleet" / "workers").iterdir()) == []
+
+
+def test_the_sign_of_a_worker_ends_with_its_process(site: Site) -> None:
+    """However that ends; the next who works takes away what it left."""
+    program = (
+        "import sys; from pathlib import Path; from reverie.fleet.here import at_work\n"
+        "with at_work(Path(sys.argv[1])) as name:\n    print(name, flush=True); input()"
+    )
+    line = [sys.executable, "-c", program, str(site.home)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(line, stdin=pipe, stdout=pipe, text=True) as other:
+        try:
+            assert other.stdout is not None
+            name = other.stdout.readline().strip()
+            assert lives(site.home, name)
+        finally:
+            other.kill()
+            other.wait(60)
+    assert not lives(site.home, name)
+    folder = site.home / "fleet" / "workers"
+    assert len(list(folder.iterdir())) == 1
+    with at_work(site.home):
+        assert len(list(folder.iterdir())) == 1
+
+
+def test_a_ledger_that_another_opens_just_now_is_waited_for(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = FileLock(site.home / LOCK)
+    held.acquire()
+    monkeypatch.setattr(lock.time, "sleep", lambda _: held.release())
+    open_local(site.home).close()
+    assert not held.held
 
 
 async def test_a_failure_is_tried_five_times_and_then_dead(site: Site) -> None:

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import json
-import socket
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
+from reverie.fleet.here import at_work
 from reverie.fleet.jobs import JobEnd, Progress, TakenJob, nightly, of_session
 from reverie.fleet.ledger import FleetLedger
-from reverie.fleet.local import worker_name
 from reverie.fleet.rates import Limits, Rates, set_budget
 from reverie.fleet.work import LOG
 
 NIGHT = "2026-11-17"
-GONE = f"{socket.gethostname()}:999999999:1"
+GONE = "host-a:4711:0123456789abcdef"
 
 
 def job(name: str, kind: str = "dream", tenant: str = "default", root: str = "/srv/code"):
     return nightly(kind, f"{root}/{name}", NIGHT, tenant=tenant, host="", due=True)
 
 
-def taken(ledger: FleetLedger, worker: str = "") -> TakenJob:
-    found = ledger.claim(worker or worker_name(), socket.gethostname())
+def taken(ledger: FleetLedger, worker: str = "host-a:1:1") -> TakenJob:
+    found = ledger.claim(worker)
     assert found is not None
     return found
 
 
-def half_a_night(ledger: FleetLedger, home: Path) -> None:
+@contextmanager
+def half_a_night(ledger: FleetLedger, home: Path) -> Generator[None]:
     """Two done, one skipped, one dead with its words, one held, two running (one by nobody any
     more), one cancelled, three of a paused tenant; a tenant whose budget is used up."""
     names = ("billing", "web", "old-notes", "search", "orders", "mobile", "infra")
@@ -38,8 +40,14 @@ def half_a_night(ledger: FleetLedger, home: Path) -> None:
     dead = taken(ledger)
     ledger.end(dead, JobEnd("dead", "RateLimited", progress=Progress("", 0, 0, 4, 900.0)))
     ledger.end(taken(ledger), JobEnd("queued", "held", 3_600.0, counted=False))
-    ledger.beat(taken(ledger), Progress("consolidate", 5, 2, 6, 21_000.0))
-    taken(ledger, GONE)
+    with at_work(home) as worker:
+        ledger.beat(taken(ledger, worker), Progress("consolidate", 5, 2, 6, 21_000.0))
+        taken(ledger, GONE)
+        _rest(ledger, home, dead.job.key)
+        yield
+
+
+def _rest(ledger: FleetLedger, home: Path, dead: str) -> None:
     session = "00000000-0000-4000-8000-000000000009"
     learn = of_session("learn", "/srv/code/cut", session, "ab" * 20, 9, tenant="default", host="")
     ledger.add([learn])
@@ -53,6 +61,6 @@ def half_a_night(ledger: FleetLedger, home: Path) -> None:
         ("default", ledger.today(), 147_900.0, 28, "globex", ledger.today(), 1_000.0, 3),
     )
     Rates(ledger).set_limits("*", Limits(1_000.0, 450_000.0, 90_000.0))
-    words = {"job": dead.job.key, "code": "RateLimited", "reason": "The key is at its limit"}
+    words = {"job": dead, "code": "RateLimited", "reason": "The key is at its limit"}
     (home / "fleet").mkdir(exist_ok=True)
     (home / LOG).write_text(json.dumps(words) + "\n")

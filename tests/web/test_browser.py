@@ -254,8 +254,8 @@ def night(home: Path) -> Iterator[FleetLedger]:
     """A fleet of this host in the middle of a night."""
     ledger = open_local(home)
     try:
-        half_a_night(ledger, home)
-        yield ledger
+        with half_a_night(ledger, home):
+            yield ledger
     finally:
         ledger.close()
 

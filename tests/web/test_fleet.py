@@ -35,8 +35,8 @@ def ledger(page: Page) -> Iterator[FleetLedger]:
     """The ledger of this host, as half a night left it."""
     found = open_local(page.desk.place.home)
     try:
-        half_a_night(found, page.desk.place.home)
-        yield found
+        with half_a_night(found, page.desk.place.home):
+            yield found
     finally:
         found.close()
 

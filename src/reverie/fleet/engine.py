@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import datetime
 import logging
-import socket
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any
@@ -39,8 +38,8 @@ from procrastinate import exceptions, jobs, manager
 from procrastinate.worker import Worker
 
 from reverie.errors import InvalidInput
+from reverie.fleet.here import home_id, worker_name
 from reverie.fleet.ledger import FleetLedger
-from reverie.fleet.local import worker_name
 from reverie.fleet.tables import guard_tables, make_login, seeing
 from reverie.fleet.work import Workshop
 from reverie.light import dataclass
@@ -226,6 +225,7 @@ class FleetWorker:
         self._shop = shop
         self._options = options
         self._ledger = shop.ledger
+        self._home = home_id(shop.place.home)
         self._app = self._made()
         self._worker: Worker | None = None
         self._done = False
@@ -287,11 +287,11 @@ class FleetWorker:
                 await self._worker.run()
 
     def _queues(self) -> list[str]:
-        """The queues of the tenants served here that are not paused."""
-        known, host = self._ledger.tenants(), socket.gethostname()
+        """The queues of the tenants served here that are not paused, and of this home in them."""
+        known = self._ledger.tenants()
         chosen = self._options.tenants or tuple(known)
         names = [one for one in chosen if not known.get(one, {}).get("paused")]
-        return [queue for one in names for queue in (one, f"{one}@{host}")]
+        return [queue for one in names for queue in (one, f"{one}@{self._home}")]
 
     async def _job(self, tenant: str, key: str) -> None:
         begin = self._ledger.begin
@@ -323,9 +323,10 @@ class FleetWorker:
             await self._app.job_manager.update_heartbeat(worker_id)
 
     async def _reap(self) -> None:
-        """Give jobs of workers that are gone to others, and hand over what may begin by now. Who
-        asks first does, for everybody; who sees some tenants alone does it for those. No lock
-        is held or waited for meanwhile: whoever is stopped with one would hold up everybody."""
+        """Give jobs of workers that are gone to others, hand over what may begin by now, and let
+        some of what is over for long leave. Who asks first does, for everybody; who sees some
+        tenants alone does it for those. No lock is held or waited for meanwhile: whoever is
+        stopped with one would hold up everybody."""
         if not self._is_open() or not await to_thread.run_sync(self._is_due):
             return
         found = await self._app.job_manager.get_stalled_jobs(
@@ -334,6 +335,7 @@ class FleetWorker:
         for job in found:
             await self._app.job_manager.retry_job(job)
         await to_thread.run_sync(partial(enqueue, self._ledger, wait=False))
+        await to_thread.run_sync(self._ledger.forget)
 
     def _is_due(self) -> bool:
         every = self._options.lease / 2

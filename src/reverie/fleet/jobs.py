@@ -26,7 +26,7 @@ _MAX_TENANT = 60
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One job. `host` names the only host that can reach the memory, or nobody in particular;
+    """One job. `host` is the id of the one home that reaches the memory, or nobody's in particular;
     `due` says that the memory's own gates decide once more when it begins."""
 
     tenant: str
@@ -81,7 +81,7 @@ class JobEnd:
 
 
 def memory_id(root: str, host: str = "") -> str:
-    """A memory by its root; the same path on another host's own disk is another memory."""
+    """A memory by its root; the same path for another home is another memory."""
     text = f"{host}\0{root}" if host else root
     return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:_MARK]
 

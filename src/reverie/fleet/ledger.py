@@ -17,8 +17,9 @@ from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
 
 from reverie.errors import NotFound
+from reverie.fleet.intake import COLUMNS, known_states, take_in
 from reverie.fleet.jobs import Job, JobEnd, Progress, TakenJob
-from reverie.fleet.tables import check_tables, make_tables
+from reverie.fleet.tables import check_tables, forget_over, make_tables
 from reverie.store.fences import Fence
 from reverie.team.database import Database, DatabaseAway, Row, SqlValue, Transaction
 
@@ -29,8 +30,6 @@ BEGUN = 20
 """Tries in all, with those whose worker was gone before they ended: a job may be what ends it."""
 GONE = "worker-gone"
 _PATIENCE = 90.0
-_CHUNK = 500
-_COLUMNS = "tenant, key, kind, root, night, about, size, host, due"
 _ABOUT = (
     "tenant, key, kind, root, night, state, code, tries, worker, host, after, created, started,"
     " ended, phase, rounds, files, requests, cost, ident, cancel"
@@ -85,73 +84,29 @@ class FleetLedger:
 
     def add(self, jobs: Sequence[Job]) -> list[Job]:
         """Take a plan; gives the jobs that are new. Two plans at once take turns."""
-
         wanted = list({(job.tenant, job.key): job for job in jobs}.values())
-
-        def work(within: Transaction) -> list[Job]:
-            ranks: dict[str, int] = {}
-            new: list[Job] = []
-            for begin in range(0, len(wanted), _CHUNK):
-                new += self._insert(within, wanted[begin : begin + _CHUNK], ranks)
-            return new
-
-        return self.patient(lambda: self.database.exclusive(work))
-
-    def _rank(self, within: Transaction, tenant: str) -> int:
-        """Where a tenant's next job stands: behind its own, and not before what everybody else
-        has reached. So tenants take turns, however many jobs one of them has."""
-        within.rows(
-            "INSERT INTO fleet_tenants (tenant, paused) VALUES (?, 0) ON CONFLICT DO NOTHING",
-            (tenant,),
+        return self.patient(
+            lambda: self.database.exclusive(lambda within: take_in(within, wanted, self.now_sql))
         )
-        reached = within.rows("SELECT MIN(rank) FROM fleet_jobs WHERE state = 'queued'")[0][0]
-        own = within.rows(
-            "SELECT MAX(rank) FROM fleet_jobs WHERE tenant = ? AND state = 'queued'", (tenant,)
-        )[0][0]
-        return max(int(own or 0), int(reached or 1) - 1)
 
-    def _insert(self, within: Transaction, jobs: list[Job], ranks: dict[str, int]) -> list[Job]:
-        """Add the jobs that nobody planned before, each behind its tenant's last."""
-        marks = ", ".join("?" for _ in jobs)
-        rows = within.rows(
-            f"SELECT tenant, key FROM fleet_jobs WHERE key IN ({marks})", [job.key for job in jobs]
-        )
-        known = {(str(row[0]), str(row[1])) for row in rows}
-        new = [job for job in jobs if (job.tenant, job.key) not in known]
-        values: list[SqlValue] = []
-        for job in new:
-            if job.tenant not in ranks:
-                ranks[job.tenant] = self._rank(within, job.tenant)
-            ranks[job.tenant] += 1
-            values += [job.tenant, job.key, job.kind, job.root, job.night, job.about, job.size]
-            values += [job.host, int(job.due), job.memory, ranks[job.tenant]]
-        row = (
-            "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', '', 0, 0, '',"
-            f" 0, {self.now_sql}, 0, 0, '', 0, 0, 0, 0, '', 0)"
-        )
-        if new:
-            within.rows(
-                f"INSERT INTO fleet_jobs ({_COLUMNS}, memory, rank, state, code, tries, fence,"
-                " worker, after, created, started, ended, phase, rounds, files, requests, cost,"
-                f" ident, cancel) VALUES {', '.join(row for _ in new)}",
-                values,
-            )
-        return new
+    def states(self, jobs: Sequence[Job]) -> dict[tuple[str, str], str]:
+        """Where these jobs stand, by tenant and key; those that nobody planned are left out."""
+        return self.database.run(lambda within: known_states(within, jobs), writes=True)
 
     # Taking up and ending
 
-    def claim(self, worker: str, host: str) -> TakenJob | None:
-        """The next job whose memory nobody has, taken up: the engine of one host."""
+    def claim(self, worker: str) -> TakenJob | None:
+        """The next job whose memory nobody has, taken up: the engine of one home. Every job in
+        its ledger is its own, whatever its host was called when it was planned."""
 
         def work(within: Transaction) -> TakenJob | None:
             found = within.rows(
                 "SELECT tenant, key FROM fleet_jobs j WHERE state = 'queued'"
-                f" AND after <= {self.now_sql} AND host IN ('', ?)"
+                f" AND after <= {self.now_sql}"
                 " AND NOT EXISTS (SELECT 1 FROM fleet_jobs r"
                 " WHERE r.memory = j.memory AND r.state = 'running')"
                 " AND NOT EXISTS (SELECT 1 FROM fleet_tenants t"
-                " WHERE t.tenant = j.tenant AND t.paused = 1) ORDER BY rank LIMIT 1",
-                (host,),
+                " WHERE t.tenant = j.tenant AND t.paused = 1) ORDER BY rank LIMIT 1"
             )
             if not found:
                 return None
@@ -172,7 +127,7 @@ class FleetLedger:
             f" started = {self.now_sql}, phase = '', code = ''"
             " WHERE tenant = ? AND key = ? AND state IN ('queued', 'running') AND cancel = 0"
             f" AND tries < {BEGUN} AND after <= {self.now_sql} AND fence < ?"
-            f" RETURNING {_COLUMNS}, tries, requests, cost",
+            f" RETURNING {COLUMNS}, tries, requests, cost",
             (fence, worker, tenant, key, fence),
         )
         if not rows:
@@ -260,10 +215,11 @@ class FleetLedger:
     def cancel(self, tenant: str, key: str) -> str:
         """Ask for a job to stop: one that waits is cancelled at once, one that runs when its body
         has stopped. Gives its state."""
-        self._must_be(tenant, key)
+        self.job(tenant, key)
         self._write(
-            "UPDATE fleet_jobs SET cancel = 1, state = CASE WHEN state = 'queued'"
-            " THEN 'cancelled' ELSE state END"
+            "UPDATE fleet_jobs SET cancel = 1,"
+            f" ended = CASE WHEN state = 'queued' THEN {self.now_sql} ELSE ended END,"
+            " state = CASE WHEN state = 'queued' THEN 'cancelled' ELSE state END"
             " WHERE tenant = ? AND key = ? AND state IN ('queued', 'running')",
             (tenant, key),
         )
@@ -271,7 +227,7 @@ class FleetLedger:
 
     def retry(self, tenant: str, key: str) -> str:
         """A job that is over begins anew, with all its tries; gives its state."""
-        self._must_be(tenant, key)
+        self.job(tenant, key)
         self._write(
             "UPDATE fleet_jobs SET state = 'queued', cancel = 0, tries = 0, after = 0, code = ''"
             " WHERE tenant = ? AND key = ? AND state IN ('dead', 'cancelled', 'skipped')",
@@ -354,8 +310,12 @@ class FleetLedger:
         )
         return int(rows[0][0] or 0)
 
-    def _must_be(self, tenant: str, key: str) -> None:
-        self.job(tenant, key)
+    # What is over
+
+    def forget(self) -> int:
+        """Let the oldest jobs leave that are over for longer than they are kept, a small part of
+        them at once; how many those were."""
+        return self.patient(lambda: forget_over(self.database, self.now()))
 
     # Statements
 

@@ -7,50 +7,31 @@ share the jobs between them. One that is cancelled gives its jobs back.
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 from anyio import to_thread
 
+from reverie.fleet.here import at_work, fleet_locked, lives
 from reverie.fleet.jobs import JobEnd, TakenJob
 from reverie.fleet.ledger import FleetLedger
+from reverie.fleet.tables import AT_ONCE
 from reverie.fleet.work import Workshop
 from reverie.light import dataclass
-from reverie.store.folders import make_folder
-from reverie.store.lock import FileLock, alive, process_start
 from reverie.team.database import open_database
 
 FILE = "fleet/fleet.sqlite3"
-LOCK = "fleet/fleet.lock"
 STOPPED = JobEnd("queued", "stopped", counted=False)
 OnEnd = Callable[[TakenJob, JobEnd], None]
 
 
 def open_local(home: Path) -> FleetLedger:
     """The ledger of this host; on a disk without locks it is refused by name."""
-    make_folder(home / "fleet")
-    with FileLock(home / LOCK):  # says which disk has no locks
+    with fleet_locked(home):
         ledger = FleetLedger(open_database(str(home / FILE)))
         ledger.make()
     return ledger
-
-
-def worker_name() -> str:
-    """This process, told apart from a later one of the same number."""
-    pid = os.getpid()
-    return f"{socket.gethostname()}:{pid}:{process_start(pid) or 0}"
-
-
-def lives(worker: str) -> bool:
-    """Whether a worker of this host still runs; of others nobody can tell here."""
-    host, pid, started = (*worker.rsplit(":", 2), "", "")[:3]
-    if host != socket.gethostname() or not pid.isdecimal():
-        return True
-    now = process_start(int(pid))
-    return alive(int(pid)) and (now is None or str(now) == started)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +45,35 @@ class RunTotals:
     waiting: int = 0  # for a later run: another try, tomorrow's budget
     cost: float = 0.0
 
+    @property
+    def ended(self) -> int:
+        """Jobs that came to an end of some kind."""
+        return self.done + self.failed + self.skipped + self.cancelled
+
 
 async def run_local(
     shop: Workshop, workers: int, on_end: OnEnd = lambda _taken, _end: None
 ) -> RunTotals:
-    """Work until no job may begin now."""
+    """Work until no job may begin now. What is over for long leaves the ledger before."""
+    ledger, home = shop.ledger, shop.place.home
+    while ledger.forget() == AT_ONCE:
+        pass
+    ledger.give_back([one for one in ledger.running_workers() if not lives(home, one)])
+    with at_work(home) as name:
+        return await _worked(shop, name, workers, on_end)
+
+
+async def _worked(shop: Workshop, name: str, workers: int, on_end: OnEnd) -> RunTotals:
     ledger = shop.ledger
-    gone = [one for one in ledger.running_workers() if not lives(one)]
-    ledger.give_back(gone)
     ends: dict[str, JobEnd] = {}
     cost, busy, freed = 0.0, 0, anyio.Event()
 
     async def worker() -> None:
         nonlocal cost, busy, freed
-        name, host = worker_name(), socket.gethostname()
         while True:
             taken: TakenJob | None = None
             with anyio.CancelScope(shield=True):  # else a job could be taken that nobody has
-                taken = await to_thread.run_sync(ledger.claim, name, host)
+                taken = await to_thread.run_sync(ledger.claim, name)
             if taken is None and not busy:
                 return
             if taken is None:  # a job that ends may free the memory of another

@@ -32,7 +32,7 @@ class PlanRequest:
     kinds: tuple[str, ...] = ("dream",)
     night: str = ""
     tenant: str = "default"
-    host: str = ""  # the one host that reaches these folders; nobody in particular if shared
+    host: str = ""  # the one home that reaches these folders, by its id; nobody's if shared
     due: bool = True
     days: float = 7.0  # how far back sessions are looked at
     roots: tuple[Path, ...] = ()  # these alone
@@ -45,6 +45,7 @@ class Plan:
 
     jobs: tuple[Job, ...] = ()
     passed: tuple[tuple[str, str], ...] = ()
+    looked: int = 0  # at so many memories, of projects and in them of users and agents
 
     def value(self) -> dict[str, Any]:
         return {
@@ -60,7 +61,8 @@ def plan(place: ProjectPlace, asked: PlanRequest, now: Callable[[], float]) -> P
     for repo in asked.team:
         root = f"{TEAM}{check_repo(repo)}"
         jobs.append(nightly("dream", root, asked.night, tenant=asked.tenant, host="", due=False))
-    for root in asked.roots or (() if asked.team else memory_roots(place)):
+    roots = asked.roots or (() if asked.team else tuple(memory_roots(place)))
+    for root in roots:
         here = ProjectPlace(place.environ, place.home, root)
         try:
             for kind in asked.kinds:
@@ -69,7 +71,7 @@ def plan(place: ProjectPlace, asked: PlanRequest, now: Callable[[], float]) -> P
                     passed.append((str(root), _shut(here, now()) or "it has no memory"))
         except ReverieError as error:
             passed.append((str(root), str(error)))
-    return Plan(tuple(jobs), tuple(passed))
+    return Plan(tuple(jobs), tuple(passed), len(roots))
 
 
 def _jobs(place: ProjectPlace, kind: str, asked: PlanRequest, now: float) -> Iterator[Job]:

@@ -5,21 +5,27 @@ is ever part of a row: text stays in the folder or with the team's server.
 
 On PostgreSQL every table with a tenant has row-level security: a connection sees the tenants that
 its setting `reverie.tenants` names, and without one it sees nothing. Workers have a role of their
-own, which may change rows and nothing else.
+own, which may change rows and take away those of jobs that are over for long, and nothing else.
 """
 
 from __future__ import annotations
 
 from urllib.parse import quote
 
+from reverie.errors import NotAvailable
 from reverie.fleet.jobs import checked_tenant
 from reverie.team.database import Database, Transaction
 from reverie.team.migrations import Steps, migrate, refuse_newer
+from reverie.text.counts import plural
 
 MIGRATIONS = "fleet_migrations"
 WORKER_ROLE = "reverie_worker"
 ALL = "*"
 IDLE_SECONDS = 15
+KEPT_DAYS = 30
+"""How long a job is kept that is over, with the key by which it is not planned again."""
+AT_ONCE = 500
+_KEPT = KEPT_DAYS * 86_400
 
 STEPS: Steps = (
     (
@@ -83,10 +89,19 @@ STEPS: Steps = (
             output DOUBLE PRECISION NOT NULL,
             blocked DOUBLE PRECISION NOT NULL)""",
     ),
+    (
+        "CREATE INDEX fleet_jobs_open ON fleet_jobs (after) WHERE state IN ('queued', 'running')",
+        """CREATE INDEX fleet_jobs_over ON fleet_jobs (ended)
+            WHERE state NOT IN ('queued', 'running')""",
+    ),
 )
 TABLES = ("meta", "tenants", "jobs", "spent", "limits", "rates", "migrations")
 GUARDED = ("fleet_tenants", "fleet_jobs", "fleet_spent")
 _SEEN = "current_setting('reverie.tenants', true)"
+_OVER = (
+    "state NOT IN ('queued', 'running') AND GREATEST(ended, created)"
+    f" < extract(epoch FROM clock_timestamp()) - {_KEPT}"
+)
 
 
 def make_tables(database: Database, source: str) -> None:
@@ -103,14 +118,33 @@ def make_tables(database: Database, source: str) -> None:
 
 
 def check_tables(database: Database) -> str:
-    """The name of this count of fences; a database of a later version is refused."""
+    """The name of this count of fences; a database of a later or earlier version is refused."""
 
     def look(within: Transaction) -> str:
-        known = within.rows(f"SELECT COUNT(*) FROM {MIGRATIONS}")[0][0]
-        refuse_newer(int(known or 0), STEPS)
+        known = int(within.rows(f"SELECT COUNT(*) FROM {MIGRATIONS}")[0][0] or 0)
+        refuse_newer(known, STEPS)
+        if known < len(STEPS):
+            raise NotAvailable(
+                f"The fleet's tables have {plural(known, 'step')}, this version needs {len(STEPS)}",
+                do="Run `reverie fleet init` once more, as the owner of the database",
+            )
         return str(within.rows("SELECT source FROM fleet_meta")[0][0])
 
     return database.run(look, writes=True)
+
+
+def forget_over(database: Database, now: float) -> int:
+    """Take the oldest jobs away that are over, and were planned, before the days that are kept;
+    one statement, and no more rows than others can wait for."""
+    since = now - _KEPT
+    rows = database.write(
+        "DELETE FROM fleet_jobs WHERE state NOT IN ('queued', 'running')"  # nor queued just now
+        " AND (tenant, key) IN (SELECT tenant, key FROM fleet_jobs"
+        " WHERE state NOT IN ('queued', 'running') AND ended < ? AND created < ?"
+        " ORDER BY ended LIMIT ?) RETURNING 1",
+        (since, since, AT_ONCE),
+    )
+    return len(rows)
 
 
 def guard_tables(within: Transaction) -> None:
@@ -124,6 +158,11 @@ def guard_tables(within: Transaction) -> None:
         within.rows(f"CREATE POLICY reverie_tenants ON {table} USING ({_SEEN} = '{ALL}' OR {seen})")
     tables = ", ".join(f"fleet_{one}" for one in TABLES)
     within.rows(f"GRANT SELECT, INSERT, UPDATE ON {tables} TO {WORKER_ROLE}")
+    within.rows("DROP POLICY IF EXISTS reverie_over ON fleet_jobs")
+    within.rows(
+        f"CREATE POLICY reverie_over ON fleet_jobs AS RESTRICTIVE FOR DELETE USING ({_OVER})"
+    )
+    within.rows(f"GRANT DELETE ON fleet_jobs TO {WORKER_ROLE}")
     engine = "procrastinate_jobs, procrastinate_events, procrastinate_workers"
     within.rows(
         f"GRANT SELECT, INSERT, UPDATE, DELETE ON {engine}, procrastinate_periodic_defers"

@@ -6,7 +6,6 @@ REVERIE_FLEET_DATABASE the same plan is worked by any number of hosts.
 
 from __future__ import annotations
 
-import socket
 import sys
 import time
 from dataclasses import asdict
@@ -31,9 +30,9 @@ from reverie.apps.cli.fleet_open import (
     workshop,
 )
 from reverie.apps.cli.options import CommandGroup, json_option, model_option
-from reverie.apps.cli.show import Column, document, note, say, table
+from reverie.apps.cli.show import document, note, say
 from reverie.fleet.jobs import TENANT, checked_tenant
-from reverie.text.counts import age, plural
+from reverie.text.counts import plural
 from reverie.upkeep.place import ProjectPlace
 
 if TYPE_CHECKING:
@@ -73,9 +72,12 @@ def init(login: str, database: str, as_json: bool) -> None:
 @json_option
 def plan(dry_run: bool, shared: bool, database: str, as_json: bool, **given: Any) -> None:
     """Queue the jobs that are due; one that is queued already is not queued twice."""
+    from reverie.fleet.here import home_id
+
     url = database_url(database)
     with opened(url) as ledger:
-        asked = plan_request(ledger, host="" if shared else socket.gethostname(), **given)
+        bound = "" if shared or not url else home_id(ProjectPlace.of(Path()).home)
+        asked = plan_request(ledger, host=bound, **given)
         _planned(ledger, asked, url=url, dry_run=dry_run, as_json=as_json)
 
 
@@ -95,24 +97,27 @@ def run_here(workers: int, model: str, as_json: bool, **given: Any) -> None:
     """Plan and work here, in this process; goes on where it was stopped."""
     import anyio
 
+    from reverie.apps.cli.fleet_seen import print_end, print_totals
+    from reverie.fleet.idle import why_idle, why_waiting
     from reverie.fleet.local import run_local
     from reverie.fleet.planning import plan as make_plan
 
     place = ProjectPlace.of(Path())
     with opened("") as ledger:
-        asked = plan_request(ledger, host=socket.gethostname(), **given)
+        asked = plan_request(ledger, host="", **given)
         found = make_plan(place, asked, time.time)
         ledger.add(found.jobs)
         chosen = chosen_model(place, model)
         shop = workshop(ledger, place, chosen, home_budget=True)
-        totals = anyio.run(run_local, shop, workers, _quiet if as_json else _told)
+        totals = anyio.run(run_local, shop, workers, _quiet if as_json else print_end)
+        if totals.ended:
+            why = why_waiting(ledger) if totals.waiting else []
+        else:
+            why = why_idle(ledger, place.home, asked, found)
     if as_json:
-        document(asdict(totals))
+        document({**asdict(totals), "why": why})
     else:
-        say(
-            f"{totals.done} done, {totals.failed} failed, {totals.skipped} skipped,"
-            f" {totals.waiting} waiting; cost {totals.cost:,.0f}"
-        )
+        print_totals(totals, why)
     if totals.failed:
         raise click.exceptions.Exit(1)
 
@@ -186,8 +191,8 @@ async def _until_stopped(worker: Any) -> None:
 @json_option
 def status(watch: bool, as_metrics: bool, database: str, as_json: bool) -> None:
     """Show what runs, what waits, and what it cost."""
-    from reverie.apps.cli.fleet_seen import print_status, seen_status
-    from reverie.fleet.status import metrics
+    from reverie.apps.cli.fleet_seen import print_status
+    from reverie.fleet.status import metrics, seen_status
 
     home = ProjectPlace.of(Path()).home
     with opened(database_url(database)) as ledger:
@@ -220,27 +225,15 @@ def status(watch: bool, as_metrics: bool, database: str, as_json: bool) -> None:
 @json_option
 def list_jobs(state: str, kind: str, tenant: str, most: int, database: str, as_json: bool) -> None:
     """List jobs, those that began last first."""
-    from reverie.apps.cli.fleet_seen import with_reasons
+    from reverie.apps.cli.fleet_seen import print_jobs
+    from reverie.fleet.status import with_reasons
 
     with opened(database_url(database)) as ledger:
         found = ledger.jobs(tenant=tenant, state=state, kind=kind, most=most)
     if as_json:
         document(with_reasons(found, ProjectPlace.of(Path()).home))
         return
-    now = time.time()
-    names = ("key", "state", "code", "tries", "age", "root")
-    rows = [
-        [
-            row["key"],
-            row["state"],
-            row["code"],
-            str(row["tries"]),
-            age(now - (row["started"] or row["created"])),
-            row["root"],
-        ]
-        for row in found
-    ]
-    table([Column(name, cut=name == "root") for name in names], rows)
+    print_jobs(found, time.time())
 
 
 @app.command()
@@ -250,18 +243,15 @@ def list_jobs(state: str, kind: str, tenant: str, most: int, database: str, as_j
 @json_option
 def show(key: str, tenant: str, database: str, as_json: bool) -> None:
     """Show one job: where it stands, its tries, its cost."""
-    from reverie.apps.cli.fleet_seen import with_reasons
+    from reverie.apps.cli.fleet_seen import print_job
+    from reverie.fleet.status import with_reasons
 
     with opened(database_url(database)) as ledger:
         (found,) = with_reasons([ledger.job(tenant, key)], ProjectPlace.of(Path()).home)
     if as_json:
         document(found)
-        return
-    for name, value in found.items():
-        if value not in ("", None):
-            say(f"{name}: {value}")
-    if found["code"] and not found["reason"]:
-        note(f"The words of the last try are in fleet/log.jsonl in the home of {found['worker']}")
+    else:
+        print_job(found)
 
 
 @app.command()
@@ -370,25 +360,28 @@ def budget(
 def _planned(
     ledger: FleetLedger, asked: PlanRequest, *, url: str, dry_run: bool, as_json: bool
 ) -> None:
+    from reverie.fleet.idle import why_idle
     from reverie.fleet.planning import plan as make_plan
 
-    found = make_plan(ProjectPlace.of(Path()), asked, time.time)
+    place = ProjectPlace.of(Path())
+    found = make_plan(place, asked, time.time)
+    known = ledger.states(found.jobs)
+    is_new = any((job.tenant, job.key) not in known for job in found.jobs)
     new = [] if dry_run else ledger.add(found.jobs)
     if url and not dry_run:
         fleet_engine().enqueue(ledger)
+    why = [] if is_new else why_idle(ledger, place.home, asked, found)
     if as_json:
-        document({**found.value(), "dry_run": dry_run, "new": len(new)})
+        document({**found.value(), "dry_run": dry_run, "new": len(new), "why": why})
         return
     for job in found.jobs if dry_run else ():
         say(f"{job.key}  {job.root}")
-    for root, why in found.passed:
-        say(f"passed over: {root}: {why}")
+    for root, reason in found.passed:
+        say(f"passed over: {root}: {reason}")
     told = "would be queued" if dry_run else f"planned, {len(new)} of them new"
     say(f"{plural(len(found.jobs), 'job')} {told}")
-
-
-def _told(taken: TakenJob, end: JobEnd) -> None:
-    say(f"{end.state}  {taken.job.key}  {taken.job.root}  {end.code}")
+    for sentence in why:
+        say(sentence, "yellow")
 
 
 def _quiet(taken: TakenJob, end: JobEnd) -> None:

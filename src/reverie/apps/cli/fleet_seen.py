@@ -1,101 +1,20 @@
-"""What `reverie fleet status` says beyond counts: who shows signs of life, what is wrong and why.
+"""What `reverie fleet` shows people: the status, jobs in rows, one job, the end of a run.
 
-The database has a code for how a job's last try ended. The words are in a log of the host that
-worked it; where that is this host they are joined here, and nowhere else.
+Codes of jobs stand here in words; `--json` keeps the code.
 """
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from reverie.apps.cli.show import Column, say, table
-from reverie.fleet.ledger import day_of
-from reverie.fleet.local import lives
-from reverie.fleet.rates import spent
-from reverie.fleet.status import fleet_status
-from reverie.fleet.work import LOG
+from reverie.apps.cli.show import Column, note, say, table
+from reverie.fleet.words import in_words
+from reverie.text.counts import age
 
 if TYPE_CHECKING:
-    from reverie.fleet.ledger import FleetLedger
-
-JobRow: TypeAlias = dict[str, Any]
-SHOWN = 10
-COUNTED = 1_000
-DAYS = 7
-_DAY = 86_400.0
-_TAIL = 500_000
-_MAX_REASON = 400
-
-
-def seen_status(ledger: FleetLedger, home: Path) -> dict[str, Any]:
-    """The status, and with it the last night, who works, what is dead and what has to wait."""
-    found = fleet_status(ledger)
-    now = ledger.now()
-    dead = ledger.jobs(state="dead", most=COUNTED)
-    queued = ledger.jobs(state="queued", most=COUNTED)  # those that began once come first
-    later = [row for row in queued if row["code"] and row["after"] > now]
-    short = {row["tenant"] for row in later if row["code"] == "budget"}
-    past = _past(ledger, now)
-    return {
-        **found,
-        "recent": _recent(ledger, now),
-        "signs": _signs(ledger, found["workers"]),
-        "dead": _by_code(dead, home),
-        "later": _by_code(later, home),
-        "tenants": {
-            name: {
-                **about,
-                "full": name in short or _is_full(about),
-                "past": [day.get(name, 0.0) for day in past],
-            }
-            for name, about in found["tenants"].items()
-        },
-    }
-
-
-_RECENT = (
-    "SELECT tenant, kind, state, COUNT(*), SUM(cost) FROM fleet_jobs WHERE state IN ('queued',"
-    " 'running') OR started >= ? OR created >= ? GROUP BY tenant, kind, state"
-    " ORDER BY tenant, kind, state"
-)
-
-
-def _recent(ledger: FleetLedger, now: float) -> list[dict[str, Any]]:
-    """The jobs that are open, or were begun or planned within a day: the ledger keeps all."""
-    since = now - _DAY
-    rows = ledger.database.run(lambda within: within.rows(_RECENT, (since, since)))
-    names = ("tenant", "kind", "state", "jobs", "cost")
-    return [dict(zip(names, row, strict=True)) for row in rows]
-
-
-def with_reasons(rows: Sequence[JobRow], home: Path) -> list[JobRow]:
-    """Jobs with the words of their last try, where this host's log has them."""
-    wanted = {(row["key"], row["code"]) for row in rows if row["code"]}
-    words = dict(_logged(home / LOG, wanted)) if wanted else {}
-    return [{**row, "reason": words.get((row["key"], row["code"]), "")} for row in rows]
-
-
-def _by_code(rows: Sequence[JobRow], home: Path) -> dict[str, Any]:
-    codes = Counter(str(row["code"]) for row in rows)
-    return {"codes": dict(codes.most_common()), "jobs": with_reasons(rows[:SHOWN], home)}
-
-
-def _is_full(about: Mapping[str, Any]) -> bool:
-    """Whether a budget is used up: nothing more of the tenant is paid for today."""
-    return any(
-        about[part] is not None and about["spent"][part] >= about[part]
-        for part in ("tokens", "calls")
-    )
-
-
-def _past(ledger: FleetLedger, now: float) -> list[dict[str, float]]:
-    """What each tenant spent on the last days, today last."""
-    days = [day_of(now - n * _DAY) for n in reversed(range(DAYS))]
-    return [{name: one["tokens"] for name, one in spent(ledger, day).items()} for day in days]
+    from reverie.fleet.jobs import JobEnd, TakenJob
+    from reverie.fleet.local import RunTotals
 
 
 def print_status(found: Mapping[str, Any]) -> None:
@@ -110,7 +29,8 @@ def print_status(found: Mapping[str, Any]) -> None:
     names = ("tenant", "kind", "state", "jobs", "cost")
     table([Column(name, right=name in ("jobs", "cost")) for name in names], rows)
     for state, words in (("dead", "dead"), ("later", "waiting until later")):
-        why = ", ".join(f"{code} {count}" for code, count in found[state]["codes"].items())
+        codes = found[state]["codes"].items()
+        why = ", ".join(f"{in_words(code)} ({count:,})" for code, count in codes)
         if why:
             say(f"{words}: {why}", "yellow")
     for name, about in found["tenants"].items():
@@ -121,59 +41,44 @@ def print_status(found: Mapping[str, Any]) -> None:
             say(f"{name}: {used:,.0f} of {about['tokens']:,.0f} price-weighted tokens today")
 
 
-# Signs of life
-
-
-def _signs(ledger: FleetLedger, working: Iterable[str]) -> list[dict[str, Any]]:
-    """Every worker with its jobs and the seconds since it was last heard of; None = it is gone."""
-    if ledger.database.kind == "postgresql":
-        return _heard(ledger, working)
-    jobs = Counter(str(row["worker"]) for row in ledger.jobs(state="running", most=COUNTED))
-    return [
-        {"worker": one, "jobs": jobs[one], "quiet": 0.0 if lives(one) else None} for one in working
+def print_jobs(found: Sequence[Mapping[str, Any]], now: float) -> None:
+    """Jobs in rows."""
+    names = ("key", "state", "why", "tries", "age", "root")
+    rows = [
+        [
+            row["key"],
+            row["state"],
+            in_words(row["code"]),
+            str(row["tries"]),
+            age(now - (row["started"] or row["created"])),
+            row["root"],
+        ]
+        for row in found
     ]
+    wraps, cut = ("key", "why"), ("why", "root")
+    table([Column(name, wraps=name in wraps, cut=name in cut) for name in names], rows)
 
 
-_HEARD = (
-    "SELECT COALESCE(MAX(j.worker), ''), COUNT(j.key),"
-    " extract(epoch FROM clock_timestamp() - MAX(w.last_heartbeat))::double precision"
-    " FROM procrastinate_workers w"
-    " LEFT JOIN procrastinate_jobs p ON p.worker_id = w.id AND p.status = 'doing'"
-    " LEFT JOIN fleet_jobs j ON j.engine = p.id AND j.state = 'running'"
-    " GROUP BY w.id ORDER BY 2 DESC, 1 LIMIT ?"
-)
+def print_job(found: Mapping[str, Any]) -> None:
+    """One job, by what is known of it."""
+    for name, value in found.items():
+        if value not in ("", None):
+            said = in_words(str(value)) if name == "code" else value
+            say(f"{name}: {value} ({said})" if said != value else f"{name}: {value}")
+    if found["code"] and not found["reason"]:
+        note(f"The words of the last try are in fleet/log.jsonl in the home of {found['worker']}")
 
 
-def _heard(ledger: FleetLedger, working: Iterable[str]) -> list[dict[str, Any]]:
-    """The engine hears of its workers; one that has no job has no name there."""
-    rows = ledger.database.run(lambda within: within.rows(_HEARD, (COUNTED,)))
-    found = [
-        {"worker": str(name), "jobs": int(jobs or 0), "quiet": max(0.0, float(quiet or 0))}
-        for name, jobs, quiet in rows
-    ]
-    known = {one["worker"] for one in found}
-    gone = [{"worker": one, "jobs": 1, "quiet": None} for one in working if one not in known]
-    return [*gone, *found]
+def print_end(taken: TakenJob, end: JobEnd) -> None:
+    """How a job of a run ended."""
+    say(f"{end.state}  {taken.job.key}  {taken.job.root}  {in_words(end.code)}")
 
 
-# The words of a try
-
-
-def _logged(log: Path, wanted: set[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], str]]:
-    """The words of these tries in the log's last part, the newest last."""
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, file.seek(0, 2) - _TAIL))
-            lines = file.read(_TAIL).splitlines()
-    except OSError:
-        return
-    for line in lines:
-        try:
-            row: Any = json.loads(line)
-        except ValueError:  # cut off
-            continue
-        if isinstance(row, dict):
-            told = cast("dict[str, Any]", row)
-            tried = (str(told.get("job", "")), str(told.get("code", "")))
-            if tried in wanted:
-                yield tried, str(told.get("reason", ""))[:_MAX_REASON]
+def print_totals(totals: RunTotals, why: Iterable[str]) -> None:
+    """What a run came to, and why it was not more."""
+    say(
+        f"{totals.done} done, {totals.failed} failed, {totals.skipped} skipped,"
+        f" {totals.waiting} waiting; cost {totals.cost:,.0f}"
+    )
+    for sentence in why:
+        say(sentence, "yellow")

@@ -149,7 +149,8 @@ def _boxed(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> None:
     heads = [column.name for column in columns]
     widths = [max(map(cell_len, cells_of)) for cells_of in zip(heads, *cells, strict=True)]
     fixed = sum(w for w, column in zip(widths, columns, strict=True) if not column.cut)
-    room = max(_NARROWEST, out.width - fixed - 3 * len(columns))
+    sharing = max(1, sum(column.cut for column in columns))
+    room = max(_NARROWEST, (out.width - fixed - 3 * len(columns)) // sharing)
     for column in columns:
         shown.add_column(
             column.name,
@@ -157,6 +158,7 @@ def _boxed(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> None:
             style=column.style or None,
             no_wrap=not column.wraps,
             overflow="fold" if column.wraps else "ellipsis",
+            min_width=_NARROWEST if column.cut and column.wraps else None,
             max_width=room if column.cut else None,
         )
     for row in cells:

@@ -23,6 +23,7 @@ from reverie.apps.web.figures import at_once
 from reverie.apps.web.plots import bar, spark
 from reverie.errors import InvalidInput, NotFound
 from reverie.fleet.jobs import KINDS, TENANT, checked_tenant
+from reverie.fleet.words import in_words
 from reverie.text.counts import plural
 from reverie.upkeep.timeline import Values
 
@@ -34,25 +35,6 @@ FRESH = 15.0
 """Seconds after which it is asked again, while somebody looks."""
 _MAX_KEY = 300
 TONES = {"running": "accent", "done": "ok", "dead": "bad"}
-REASONS = {
-    "held": "another process holds the memory",
-    "budget": "no room in the budget until tomorrow (UTC)",
-    "unknown-kind": "no worker so far knows this kind of job",
-    "worker-gone": "the worker that had it is gone",
-    "stopped": "it was stopped, and goes on with the next run",
-    "fenced": "a later try has landed",
-    "already": "it had landed before",
-    "no-memory": "there is no memory",
-    "no-session": "its session is gone",
-    "transcript-shrank": "its transcript is shorter than when it was planned",
-    "not-due": "it is not due any more",
-    "not-found": "what it needs is gone",
-    "no-team": "no team is set up",
-    "not-fixed": "it could not be mended",
-    "nothing-to-fix": "there was nothing to mend",
-    "error": "an error that nobody expected",
-}
-"""How a try ended, in words, by its code."""
 BACK = {
     "requeued": ("cancel", "Cancel it"),
     "cancelled": ("retry", "Queue it again"),
@@ -196,7 +178,7 @@ def _lead(wrong: Values, dead: int, totals: Mapping[str, int]) -> tuple[str, str
 
 
 def _wrong(found: Values) -> Values:
-    codes = [(REASONS.get(code, code), count) for code, count in found["codes"].items()]
+    codes = [(in_words(code), count) for code, count in found["codes"].items()]
     return {"codes": found["codes"], "words": codes, "jobs": [_job(row) for row in found["jobs"]]}
 
 
@@ -208,7 +190,7 @@ def _job(row: Values) -> Values:
         **row,
         "name": PurePosixPath(root).name or root,
         "where": show.homely(root),
-        "words": REASONS.get(row["code"], row["code"]),
+        "words": in_words(row["code"]),
         "reason": row.get("reason", ""),
         "mark": mark,
         "can_retry": row["state"] in ("dead", "cancelled", "skipped")
