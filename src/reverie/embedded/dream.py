@@ -307,6 +307,8 @@ class _Dream:
         return tuple(one for one in done.reasons if one.file not in self.failed)
 
     def _left(self, report: HygieneReport) -> Iterator[str]:
+        for rule in self.task.rules:
+            yield f"left: rule {rule.file}: {'; '.join(filter(None, (*rule.doubts, rule.did)))}"
         for one in report.findings[:30]:
             yield f"left: {one.kind} {one.file}:{one.line} {one.evidence}"
         if len(report.findings) > 30:
