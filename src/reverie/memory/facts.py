@@ -52,9 +52,7 @@ SAME_SUBJECT = 0.5
 MAX_DATE = 6
 """Words that a date written out may have."""
 _ANY_DAY = 86_400.0 * 10_000
-_NAMELESS = frozenset(
-    {"type", "metadata", "originSessionId", "node_type", "trust", APPLIES, LEVEL}
-)
+_NAMELESS = frozenset({"type", "metadata", "originSessionId", "node_type", "trust", APPLIES, LEVEL})
 _OPEN_HEAD = re.compile(r"---[ \t]*\r?\n(?:[A-Za-z][\w-]*:(?: .*)?\r?\n|[ \t]+\S.*\r?\n)+")
 _MARK = re.compile(r"[*_`~]+(?=\S)|(?<=\S)[*_`~]+|\s{0,2}\(passed\)")
 _LINK = re.compile(r"\]\((?![A-Za-z][\w+.-]*:)[^()\s]*\.md(?:#[^()\s]*)?\)")

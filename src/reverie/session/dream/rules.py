@@ -20,7 +20,12 @@ from reverie.transcript.tasks import DoubtedRule
 
 MAX_RULES = 12
 MAX_WORDS = 300
-_DID = (MATCHED, HELD, BROKEN, CHANGED)
+_DID = {
+    MATCHED: "calls matched",
+    HELD: "held",
+    BROKEN: "made again all the same",
+    CHANGED: "kept to",
+}
 
 
 def doubted(memories: Memories, root: Path, keys: Collection[str]) -> tuple[DoubtedRule, ...]:
@@ -49,4 +54,4 @@ def _doubted(memories: Memories, row: RuleRow) -> DoubtedRule | None:
 def _did(counts: RuleCounts | None) -> str:
     if counts is None:
         return ""
-    return ", ".join(f"{event} {counts.of(event)}" for event in _DID if counts.of(event))
+    return ", ".join(f"{told} {counts.of(event)}" for event, told in _DID.items())
