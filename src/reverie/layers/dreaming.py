@@ -116,18 +116,19 @@ def _rules(rules: Sequence[DoubtedRule]) -> str:
 
 _DOUBTED = """\
 ## Rules in doubt
-Calls that agents make are held against these memories, by `applies_to` in the head or, without one, \
-by what the sentence names to the letter. Below is what is known of each, counted while agents \
-worked. You may change its `applies_to`, so that it names just the calls that the words are against, \
-or write `applies_to: none` where the words hold no longer: that retires the rule, the words stay, \
-and no call is held for them. Do so only where the words leave no doubt. A rule that no call goes \
-against is most often kept: that alone is no reason. One that is overridden every time may be right \
-all the same; mend it where it holds calls that its words allow. Of two that exclude each other the \
-newer one holds. Leave `level` alone, and the heads of all other rules.
+Calls that agents make are held against these memories, by `applies_to` in the head or, without \
+one, by what the sentence names to the letter. Below is what is known of each, counted while \
+agents worked. You may change its `applies_to`, so that it names just the calls that the words \
+are against, or write `applies_to: none` where the words hold no longer: that retires the rule, \
+the words stay, and no call is held for them. Do so only where the words leave no doubt. A rule \
+that no call goes against is most often kept: that alone is no reason. One that is overridden \
+every time may be right all the same; mend it where it holds calls that its words allow. Of two \
+that exclude each other the newer one holds. Leave `level` alone, and the heads of all other \
+rules.
 
-A head is `applies_to: {command: git push, has: --force|-f}`. `tool`, `command`, `paths`, `words` \
-and `file_type` name what a call does, one of several; `has` is in the command, `lacks` is missing \
-from it; `!` before a path spares it. All keys must fit."""
+A head is `applies_to: {command: git push, has: --force|-f}`. `tool`, `command`, `paths`, \
+`words` and `file_type` name what a call does, one of several; `has` is in the command, `lacks` \
+is missing from it; `!` before a path spares it. All keys must fit."""
 
 
 def _files(texts: Mapping[str, str]) -> str:

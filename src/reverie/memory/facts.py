@@ -1,10 +1,11 @@
 """Whether every fact of a memory folder is still in another state of it: the judge of a dream.
 
 A fact is a sentence, a list item, a table row, a heading, a line of code or a value of the
-frontmatter, but for what says which calls a memory is about (`branch_rules` judges that). It is kept where all its words stand in a row in one block of the new folder, whatever
-the case, the Markdown or the line breaks, with every sign of its numbers, and where the sentence
-around them does not turn them ("never", "unless", "no longer"). One word less or another word in
-its place is a loss. A date that only the day of writing would tell may be written out.
+frontmatter, but for what says which calls a memory is about (`branch_rules` judges that). It is
+kept where all its words stand in a row in one block of the new folder, whatever the case, the
+Markdown or the line breaks, with every sign of its numbers, and where the sentence around them
+does not turn them ("never", "unless", "no longer"). One word less or another word in its place is
+a loss. A date that only the day of writing would tell may be written out.
 
 What is lost needs a reason that can be checked: the line that replaced it stands in the file that
 is named and speaks of the same; a date that has passed; a pointer that led nowhere. That a fact was
