@@ -25,6 +25,7 @@ def _set(text: str) -> frozenset[str]:
 
 MAX_PATHS = 12
 MAX_ERROR = 400
+MAX_FOLDER = 100
 LEAST_NAME = 5
 """Letters of a file's name that tell it from others."""
 MANY_FILES = 12
@@ -42,9 +43,10 @@ _CODE = pattern(r"\b[A-Z]+\d{2,}\b")
 """What an error is called in its own list: E0308, TS2345."""
 _LOOSE = pattern(r"\b(?:[A-Z]{5,}|\d{3,})\b")
 """What tells beside another: FATAL, 5433."""
-_FILE = pattern(r"[\w-]{2,}\.[a-z]{1,4}\b")
+_FILE = pattern(r"(?<![\w-])[\w-]{2,}\.[a-z]{1,4}\b")
 _SHOUTED = frozenset(("ERROR", "FAILED", "FATAL", "WARNING", "PANIC", "ABORTED"))
 _WORD = pattern(r"[^\W_]+")
+_APART = pattern(r"[^\w.-]")
 _COMMON = _set(
     "readme.md index.ts index.js index.tsx main.py main.go main.rs __init__.py package.json "
     "setup.py mod.rs lib.rs makefile dockerfile test.py utils.py index.html tsconfig.json"
@@ -73,8 +75,10 @@ class Touched:
 def _is_named(path: str, memory: str) -> bool:
     """Whether a file is named, alone or with the folder it lies in."""
     folder, _, name = path.rpartition("/")
-    for found in re.finditer(rf"(?:([\w.-]*)(/))?(?<![\w.-]){re.escape(name)}(?![\w-])", memory):
-        if not found[2] or not folder or found[1] in (folder, "", "."):
+    for found in re.finditer(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", memory):
+        before = memory[max(0, found.start() - MAX_FOLDER) : found.start()]
+        above = _APART.split(before[:-1])[-1] if before.endswith("/") else ""
+        if not folder or above in ("", ".", folder):
             return True
     return False
 
