@@ -3,8 +3,8 @@
 Every tool call of the recorded sessions goes through a session of its own, round by round: the
 calls as they were made, an error as it came back, any other result as one word, since recall does
 not look at it. What people typed is left out, so that nothing was injected before and all that
-joins is the boundary's. What joined is judged by the request: a memory counts where a line of its
-own is there.
+joins is the boundary's. What joined is judged by the request: a memory counts where its file's name
+and a line of its own are there (two commits may have a line in common).
 
 Foreign: the memories are those of another project (`memory_docs_dev`; for the one session of a
 third project the commits of the first too). Whatever joins is wrong.
@@ -217,8 +217,8 @@ async def joined(
                 text = await _round(session, one)
                 told = tuple(f"{c.get('name')} {c.value.get('input')}"[:600] for c in one.calls)
                 errors = tuple(f"error: {e[:400]}" for e in _errors(one))
-                for file in [f for f, line in lines.items() if line in text]:
-                    found.append(Join(name, number, file, (*told, *errors), text))
+                there = [file for file, line in lines.items() if line in text and file in text]
+                found += [Join(name, number, file, (*told, *errors), text) for file in there]
     return found
 
 
