@@ -29,7 +29,7 @@ from reverie.memory.format.entry import is_cut, is_index, shown, uncut
 from reverie.memory.format.frontmatter import MAX_BYTES
 from reverie.memory.format.frontmatter import parse as parse_head
 from reverie.memory.hygiene.reading import Passage, PassageKind, passages
-from reverie.memory.rules.reading import APPLIES, LEVEL
+from reverie.memory.rules.reading import APPLIES
 from reverie.text.dates import latest, relative
 from reverie.text.terms import plain
 from reverie.text.untrusted import strip
@@ -53,7 +53,7 @@ SAME_SUBJECT = 0.5
 MAX_DATE = 6
 """Words that a date written out may have."""
 _ANY_DAY = 86_400.0 * 10_000
-_NAMELESS = frozenset({"type", "metadata", "originSessionId", "node_type", "trust", APPLIES, LEVEL})
+_NAMELESS = frozenset({"type", "metadata", "originSessionId", "node_type", "trust", APPLIES})
 _OPEN_HEAD = re.compile(r"---[ \t]*\r?\n(?:[A-Za-z][\w-]*:(?: .*)?\r?\n|[ \t]+\S.*\r?\n)+")
 _MARK = re.compile(r"[*_`~]+(?=\S)|(?<=\S)[*_`~]+|\s{0,2}\(passed\)")
 _LINK = re.compile(r"\]\((?![A-Za-z][\w+.-]*:)[^()\s]*\.md(?:#[^()\s]*)?\)")

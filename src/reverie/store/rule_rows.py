@@ -130,10 +130,19 @@ def _idle(memories: Memories, rule: CompiledRule, counts: RuleCounts | None) -> 
     days: Mapping[str, Mapping[str, int]] = counts.days if counts is not None else {}
     last = max((day for day, did in days.items() if did.get(MATCHED)), default="")
     before = _day(memories.now() - IDLE_DAYS * 86_400)
-    if rule.get("level") == OFF or last > before:
+    file = rule.get("file", "")
+    if rule.get("level") == OFF or last > before or not _is_older(memories, file, before):
         return ""
-    began, _ = _named_since(memories, rule.get("file", ""))
+    began, _ = _named_since(memories, file)
     return max(last, began) if began and began <= before else ""
+
+
+def _is_older(memories: Memories, key: str, day: str) -> bool:
+    """Whether a memory was there on a day; of a young one no version has to be read."""
+    try:
+        return any(_day(one.at) <= day for one in memories.history.log(key)[:1])
+    except ReverieError:
+        return False
 
 
 def _named_since(memories: Memories, key: str) -> tuple[str, bool]:

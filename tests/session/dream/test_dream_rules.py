@@ -206,7 +206,7 @@ async def test_a_rule_that_blocks_is_weakened_by_no_dream(stage: Stage) -> None:
     model = rounds(lambda at: reads(at, "force.md"), writes, "done", "done", "done")
     done = await dream(stage.dreamer(model))
     assert done.status == "failed"
-    assert "asks or blocks" in done.reason
+    assert "asks or blocks" in "".join(done.faults)
     assert stage.files() == before
     assert holds(stage, "git push -f") == ["force.md: block"]
 
@@ -272,11 +272,12 @@ def rule_head(data: bytes) -> bytes:
 
 
 def test_rules_in_doubt_are_those_of_this_folder_that_remind(stage: Stage) -> None:
-    root, keys = stage.base / "project", stage.files().keys()
-    found = doubted(stage.memories, root, keys)
+    root, files = stage.base / "project", stage.files()
+    found = doubted(stage.memories, root, files)
     order = ["billing.md", "containers.md", "type_checks.md", "rebase.md"]
     assert [one.file for one in found] == order
-    assert [one.file for one in doubted(stage.memories, root, ["rebase.md"])] == ["rebase.md"]
+    mine = {"rebase.md": files["rebase.md"]}
+    assert [one.file for one in doubted(stage.memories, root, mine)] == ["rebase.md"]
 
 
 def test_a_repair_merges_no_rule_into_what_is_about_other_calls() -> None:
@@ -289,6 +290,12 @@ def test_a_repair_merges_no_rule_into_what_is_about_other_calls() -> None:
         done = repaired(CheckInput(files, times, NOW))
         assert ("b.md" in done.files) is merged
         assert b"- applies_to" not in (done.files.get("a.md") or b"")
+
+
+def test_a_level_that_is_none_of_ours_is_a_fact_like_any_other() -> None:
+    said = TSC.replace(HEAD.encode(), b"level: senior\n")
+    found = judged_once({"a.md": said}, {"b.md": TWIN}, limits=IndexLimits(), now=NOW).faults
+    assert [one.text for one in found if one.kind == "fact lost" and "senior" in one.text]
 
 
 def test_a_repair_leaves_what_asks_or_blocks() -> None:

@@ -6,16 +6,17 @@ the user's own matter and is not among them, nor is one that is off, or the team
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from pathlib import Path
 
-from reverie.errors import NotFound, StoreError
+from reverie.memory.format.entry import TopicFile
 from reverie.memory.rules import reading
 from reverie.memory.rules.book import sentence_of
 from reverie.memory.rules.ledger import BROKEN, CHANGED, HELD, MATCHED, RuleCounts
 from reverie.memory.rules.match import REMIND
 from reverie.store.memories import Memories
 from reverie.store.rule_rows import RuleRow, applies, list_rules
+from reverie.store.rules import RuleStore
 from reverie.transcript.tasks import DoubtedRule
 
 MAX_RULES = 12
@@ -28,21 +29,22 @@ _DID = {
 }
 
 
-def doubted(memories: Memories, root: Path, keys: Collection[str]) -> tuple[DoubtedRule, ...]:
+def doubted(memories: Memories, root: Path, files: Mapping[str, bytes]) -> tuple[DoubtedRule, ...]:
     """The rules among these files that are doubted; those that do harm before those that lie
-    idle."""
+    idle. Where no head names calls and no rule did anything yet, there is nothing to look at."""
+    mark = reading.APPLIES.encode()
+    if not any(mark in data for data in files.values()) and not RuleStore(memories, root).counts():
+        return ()
     rows = [row for row in list_rules(memories, root) if row.doubts]
     rows.sort(key=lambda row: (len(row.doubts) == 1 and bool(row.idle), row.rule.get("file", "")))
-    found = (_doubted(memories, row) for row in rows if row.rule.get("file") in keys)
-    return tuple(filter(None, found))[:MAX_RULES]
+    pairs = ((row, files.get(row.rule.get("file", ""))) for row in rows)
+    found = (_doubted(row, data) for row, data in pairs if data is not None)
+    return tuple(one for one in found if one is not None)[:MAX_RULES]
 
 
-def _doubted(memories: Memories, row: RuleRow) -> DoubtedRule | None:
+def _doubted(row: RuleRow, data: bytes) -> DoubtedRule | None:
     file = row.rule.get("file", "")
-    try:
-        one = memories.folder.read(file)
-    except (NotFound, StoreError):
-        return None
+    one = TopicFile(file, data)
     if reading.level_of(one.front) != REMIND:
         return None
     told = "; ".join(f"{key} {', '.join(texts)}" for key, texts in applies(row.rule).items())
