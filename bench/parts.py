@@ -35,6 +35,7 @@ PARTS = (
     Part("recall_more", "Recall: more ways to ask", ("recall", "chats"), 20, False),
     Part("recall_speed", "How long recall takes", ("recall_speed",), 30, False, True),
     Part("gate", "What is injected unasked", ("gate",), 20, False),
+    Part("boundary", "Recall at the tool boundary", ("boundary",), 20, False),
     Part("quality", "What is lost at writing, and what at recall", ("quality",), 30, False),
     Part("memorycode", "Rules given over many sessions", ("memorycode",), 40, False),
     Part("hygiene", "The memory check and the dream", ("hygiene",), 30, False),

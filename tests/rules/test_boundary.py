@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from reverie.memory.format.entry import new
+from reverie.session.recall.touched import Touched
 from reverie.session.session import Session
 from reverie.settings import DEFAULTS
 from reverie.store.home import canonical_root
@@ -101,3 +102,54 @@ async def test_a_file_is_asked_about_once_and_others_bring_nothing(home, project
         assert s.recall._look is None
         await s.prepare()
         assert [e for e in s.view.entries if isinstance(e.record, Recalled)] == before
+
+
+async def test_an_error_that_only_speaks_of_the_same_things_brings_nothing(
+    home, project, memories
+) -> None:
+    async with opened(home, project, memories=memories) as s:
+        await begun(s, "Please go on with the work")
+        failed = "replica tunnel, port down: no means to connect to the replica by a tunnel"
+        text = await round_of(s, "Bash", {"command": "dig"}, failed, error=True)
+        assert "tunnel to the replica is down" not in text
+
+
+@pytest.mark.parametrize(
+    ("error", "memory", "belongs"),
+    [
+        ("connect ECONNREFUSED 127.0.0.1:5433", "econnrefused on port 5433: the tunnel.", True),
+        ("connect ECONNREFUSED 127.0.0.1:80", "econnrefused: look at the tunnel first.", True),
+        ("FAILED 5433", "on port 5433 the replica answers.", False),
+        ("error[E0308]: mismatched types", "e0308 in the parser means a missing `?`.", True),
+        (
+            "fatal: refusing to merge unrelated histories",
+            "git refusing to merge unrelated histories: the mirror was made anew.",
+            True,
+        ),
+        ("cat: x: No such file or directory", "no such file or directory: run make.", False),
+        ("sessionID, _ := read() is unused", "the sessionid is kept in the log.", False),
+        ("open_ledger_file() is unused", "open_ledger_file() locks the ledger.", True),
+        ("<tool_use_error>bad path</tool_use_error>", "a tool_use_error is counted.", False),
+        ("Exit code 1: the session has no logs", "a session has logs: code for it.", False),
+    ],
+)
+def test_what_tells_one_error_from_another(error: str, memory: str, belongs: bool) -> None:
+    assert Touched((), (error,)).is_in(memory) is belongs
+
+
+@pytest.mark.parametrize(
+    ("memory", "belongs"),
+    [
+        ("setup_test.go has the fixtures.", True),
+        ("cli/setup_test.go has the fixtures.", True),
+        ("src/cli/setup_test.go has the fixtures.", True),
+        ("other/setup_test.go has the fixtures; so has ./setup_test.go.", True),
+        ("other/setup_test.go has the fixtures.", False),
+        ("my_setup_test.go has the fixtures.", False),
+        ("setup_test.go.old has the fixtures: setup_test.golden.", False),
+        ("setup_test.go, " + ", ".join(f"file{n}.go" for n in range(12)), False),
+        ("setup_test.go, " + ", ".join(f"file{n}.go" for n in range(11)), True),
+    ],
+)
+def test_a_file_is_named_where_no_other_one_is_meant(memory: str, belongs: bool) -> None:
+    assert Touched(("cli/setup_test.go",)).is_in(memory) is belongs

@@ -20,7 +20,7 @@ from reverie.memory.rules.ledger import RuleCounts
 from reverie.memory.rules.offers import offer_of, offers
 from reverie.settings import DEFAULTS
 from reverie.store.memories import Memories
-from reverie.upkeep.rules import list_rules
+from reverie.store.rule_rows import list_rules
 from tests.loop.stage import simulated
 from tests.rules.stage import push_rule
 

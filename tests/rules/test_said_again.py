@@ -13,8 +13,8 @@ from reverie.memory.ranking import Facts, IndexLimits, sent
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.session.extraction.repeats import said_again
+from reverie.store.rule_rows import list_rules
 from reverie.testing import ManualClock
-from reverie.upkeep.rules import list_rules
 from reverie.world import Notice
 from tests.loop.stage import NOON
 from tests.rules.stage import memories_in, push_rule

@@ -48,6 +48,7 @@ _NUMBERED = re.compile(r" *(\d+)\t(.*)\Z", re.DOTALL)
 _ON = re.compile(r"\[.* Read on with offset (\d+)\]\Z")
 _CUT = re.compile(r" \[…[\d,]+ more bytes in this line\]\Z")
 _EMPTY = "(the file is empty)"
+_OF_RULES = ("rule", "calls")  # findings that are told of rules in doubt already
 
 
 def answer(request: Request) -> Sequence[Block]:
@@ -307,10 +308,16 @@ class _Dream:
         return tuple(one for one in done.reasons if one.file not in self.failed)
 
     def _left(self, report: HygieneReport) -> Iterator[str]:
-        for one in report.findings[:30]:
+        for rule in self.task.rules:
+            yield f"left: rule {rule.file}: {'; '.join(filter(None, (*rule.doubts, rule.did)))}"
+        if self.task.rules:
+            yield "`reverie memory edit FILE` mends one, `memory rules level FILE off` retires it"
+        told = {rule.file for rule in self.task.rules}
+        rest = [f for f in report.findings if f.rule not in _OF_RULES or f.file not in told]
+        for one in rest[:30]:
             yield f"left: {one.kind} {one.file}:{one.line} {one.evidence}"
-        if len(report.findings) > 30:
-            yield f"left: {len(report.findings) - 30:,} more; `reverie memory check` lists them"
+        if len(rest) > 30:
+            yield f"left: {len(rest) - 30:,} more; `reverie memory check` lists them"
 
     def _not_done(self) -> Iterator[tuple[str, str]]:
         yield from sorted(self.failed.items())

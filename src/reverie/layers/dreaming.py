@@ -18,7 +18,7 @@ from reverie.light import dataclass
 from reverie.settings import Settings
 from reverie.text.counts import plural
 from reverie.text.untrusted import defused, frame
-from reverie.transcript.tasks import KnownMemory
+from reverie.transcript.tasks import DoubtedRule, KnownMemory
 from reverie.world import FlagReader
 
 NAME = "dream"
@@ -65,8 +65,10 @@ def instruction(
     settings: Settings,
     memories: Sequence[KnownMemory] = (),
     texts: Mapping[str, str] | None = None,
+    rules: Sequence[DoubtedRule] = (),
 ) -> str:
-    """What a dream is told: the files by name, and themselves while they are few."""
+    """What a dream is told: the files by name, and themselves while they are few; and of rules
+    those that are doubted."""
     text = _prompt()
     known = {
         "folder": folder,
@@ -78,6 +80,7 @@ def instruction(
         "hits": str(settings.dream_grep_hits),
         "manifest": manifest(memories),
         "texts": _files(texts or {}),
+        "rules": _rules(rules),
     }
     parts = re.split(r"\{(\w+)\}", text)
     return "".join(known.get(one, one) if n % 2 else one for n, one in enumerate(parts)).rstrip()
@@ -96,6 +99,36 @@ def _row(one: KnownMemory) -> str:
     when = f"{datetime.fromtimestamp(one.saved, UTC):%a %Y-%m-%d}" if one.saved else "day unknown"
     about = f": {' '.join(one.description.split())}" if one.description else ""
     return defused(f"- {kind}{one.file} ({when}){about}"[:MAX_ROW])
+
+
+def _rules(rules: Sequence[DoubtedRule]) -> str:
+    """The rules that are doubted, each with its words and what is known; nothing where none is."""
+    if not rules:
+        return ""
+    rows = ["", _DOUBTED]
+    for one in rules:
+        told = (*one.doubts, *((one.did,) if one.did else ()))
+        about = f"; speaks of: {one.speaks_of}" if one.speaks_of else ""
+        row = f"- {one.file}: {'; '.join(told)}{about}"
+        rows.append(defused(f"{row[:MAX_ROW]}\n  > {' '.join(one.words.split())}"))
+    return "\n".join([*rows, ""])
+
+
+_DOUBTED = """\
+## Rules in doubt
+Calls that agents make are held against these memories, by `applies_to` in the head or, without \
+one, by what the sentence names to the letter. Below is what is known of each, counted while \
+agents worked. You may change its `applies_to`, so that it names just the calls that the words \
+are against, or write `applies_to: none` where the words hold no longer: that retires the rule, \
+the words stay, and no call is held for them. Do so only where the words leave no doubt. A rule \
+that no call goes against is most often kept: that alone is no reason. One that is overridden \
+every time may be right all the same; mend it where it holds calls that its words allow. Of two \
+that exclude each other the newer one holds. Leave `level` alone, and the heads of all other \
+rules.
+
+A head is `applies_to: {command: git push, has: --force|-f}`. `tool`, `command`, `paths`, \
+`words` and `file_type` name what a call does, one of several; `has` is in the command, `lacks` \
+is missing from it; `!` before a path spares it. All keys must fit."""
 
 
 def _files(texts: Mapping[str, str]) -> str:

@@ -9,12 +9,13 @@ merges it with what others wrote. Nothing is decided by a model, and nothing her
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from reverie.errors import SecretFound
 from reverie.light import dataclass
 from reverie.memory import ranking, secrets
+from reverie.memory.branch_rules import rule_losses
 from reverie.memory.facts import Fact, Lost, Reason, Tombstone, facts_of, verdict
 from reverie.memory.format import entry as entries
 from reverie.memory.format import index as indexes
@@ -26,7 +27,7 @@ from reverie.memory.trust import Evidence, Trust, reads_like_instruction
 
 FolderFiles: TypeAlias = Mapping[str, bytes]
 FaultKind: TypeAlias = Literal[
-    "fact lost", "index", "limits", "secret", "instruction", "size", "name", "log"
+    "fact lost", "index", "limits", "secret", "instruction", "size", "name", "log", "rule"
 ]
 TrustIn: TypeAlias = Callable[[str], Trust]
 FROM = 0.6
@@ -96,8 +97,10 @@ def judged_once(
     limits: IndexLimits,
     now: float,
     trust: TrustIn = by_agent,
+    doubted: Collection[str] = (),
 ) -> BranchLook:
-    """Everything that is wrong with a dream's work, and what went for a reason."""
+    """Everything that is wrong with a dream's work, and what went for a reason. `doubted` are
+    the rules whose heads it may change."""
     keys = changed(base, work)
     if not keys:
         return BranchLook()
@@ -108,6 +111,7 @@ def judged_once(
         *_indexes(base, work, limits),
         *_brought_in(base, work, keys, trust),
         *_size(base, work),
+        *(BranchFault("rule", *one) for one in rule_losses(base, work, doubted, trust)),
     )
     return BranchLook(wrong, facts.tombstones)
 

@@ -9,7 +9,7 @@ back where it was lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reverie.memory.branch import BranchFault, FolderFiles, TrustIn, by_agent, changed, judged_once
@@ -50,11 +50,15 @@ def verdict(
     limits: IndexLimits,
     now: float,
     trust: TrustIn = by_agent,
+    doubted: Collection[str] = (),
 ) -> BranchVerdict:
-    """The part of the work that nothing is wrong with."""
+    """The part of the work that nothing is wrong with; `doubted` are the rules whose heads it may
+    change."""
     state = _Left(base, dict(work), changes(base, work, reasons))
     while True:
-        found = judged_once(base, state.work, reasons, limits=limits, now=now, trust=trust)
+        found = judged_once(
+            base, state.work, reasons, limits=limits, now=now, trust=trust, doubted=doubted
+        )
         if not found.faults:
             return BranchVerdict(state.work, tuple(state.left), found.tombstones)
         if not state.take_back(found.faults):

@@ -1,10 +1,11 @@
 """Whether every fact of a memory folder is still in another state of it: the judge of a dream.
 
 A fact is a sentence, a list item, a table row, a heading, a line of code or a value of the
-frontmatter. It is kept where all its words stand in a row in one block of the new folder, whatever
-the case, the Markdown or the line breaks, with every sign of its numbers, and where the sentence
-around them does not turn them ("never", "unless", "no longer"). One word less or another word in
-its place is a loss. A date that only the day of writing would tell may be written out.
+frontmatter, but for what says which calls a memory is about (`branch_rules` judges that). It is
+kept where all its words stand in a row in one block of the new folder, whatever the case, the
+Markdown or the line breaks, with every sign of its numbers, and where the sentence around them
+does not turn them ("never", "unless", "no longer"). One word less or another word in its place is
+a loss. A date that only the day of writing would tell may be written out.
 
 What is lost needs a reason that can be checked: the line that replaced it stands in the file that
 is named and speaks of the same; a date that has passed; a pointer that led nowhere. That a fact was
@@ -28,6 +29,7 @@ from reverie.memory.format.entry import is_cut, is_index, shown, uncut
 from reverie.memory.format.frontmatter import MAX_BYTES
 from reverie.memory.format.frontmatter import parse as parse_head
 from reverie.memory.hygiene.reading import Passage, PassageKind, passages
+from reverie.memory.rules.reading import APPLIES
 from reverie.text.dates import latest, relative
 from reverie.text.terms import plain
 from reverie.text.untrusted import strip
@@ -51,7 +53,7 @@ SAME_SUBJECT = 0.5
 MAX_DATE = 6
 """Words that a date written out may have."""
 _ANY_DAY = 86_400.0 * 10_000
-_NAMELESS = frozenset({"type", "metadata", "originSessionId", "node_type", "trust"})
+_NAMELESS = frozenset({"type", "metadata", "originSessionId", "node_type", "trust", APPLIES})
 _OPEN_HEAD = re.compile(r"---[ \t]*\r?\n(?:[A-Za-z][\w-]*:(?: .*)?\r?\n|[ \t]+\S.*\r?\n)+")
 _MARK = re.compile(r"[*_`~]+(?=\S)|(?<=\S)[*_`~]+|\s{0,2}\(passed\)")
 _LINK = re.compile(r"\]\((?![A-Za-z][\w+.-]*:)[^()\s]*\.md(?:#[^()\s]*)?\)")

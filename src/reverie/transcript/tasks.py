@@ -54,6 +54,17 @@ class KnownMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class DoubtedRule:
+    """A memory that calls are held against, and what is known against it."""
+
+    file: str
+    words: str
+    speaks_of: str = ""
+    did: str = ""  # what it did so far, counted
+    doubts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ExtractTask(Task):
     """Write what is worth keeping of the newest messages into the memory folder."""
 
@@ -90,6 +101,7 @@ class DreamTask(Task):
     memories: tuple[KnownMemory, ...] = ()  # with the time each was saved
     index_lines: int = 200
     index_bytes: int = 25_000
+    rules: tuple[DoubtedRule, ...] = ()  # those that may be mended or retired
 
 
 MAIN = Task()

@@ -11,6 +11,7 @@ import click
 from reverie.apps.cli.memory_open import by_user, find_memory, open_memory
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, document, line, note, say, table, waiting
+from reverie.store.rule_rows import list_rules
 from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
 from reverie.upkeep.check import (
@@ -21,7 +22,6 @@ from reverie.upkeep.check import (
     report_value,
 )
 from reverie.upkeep.place import ProjectPlace
-from reverie.upkeep.rules import list_rules
 
 if TYPE_CHECKING:
     from reverie.memory.hygiene.check import Finding, HygieneReport

@@ -13,9 +13,10 @@ from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, document, line, note, say, table
 from reverie.errors import InvalidInput
 from reverie.memory.rules.match import LEVELS
+from reverie.store.rule_rows import RuleRow, applies, list_rules
 from reverie.text.untrusted import reveal
 from reverie.upkeep.place import ProjectPlace
-from reverie.upkeep.rules import RuleRow, applies, list_rules, matches, set_level
+from reverie.upkeep.rules import matches, set_level
 
 
 @click.group(invoke_without_command=True)

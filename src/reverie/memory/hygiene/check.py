@@ -19,7 +19,7 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
 from reverie.errors import ScanFailed
@@ -34,7 +34,7 @@ from reverie.memory.hygiene.faults import Present, broken, duplicates, gone, jun
 from reverie.memory.hygiene.form import form_faults
 from reverie.memory.hygiene.reading import Passage, ReadMemory, logs, read
 from reverie.memory.ranking import IndexLimits, limits_hit
-from reverie.memory.rules.reading import APPLIES
+from reverie.memory.rules.reading import APPLIES, is_firm_file
 from reverie.memory.trust import Trust, reads_like_instruction
 from reverie.text.dates import PASSED, expired, relative
 
@@ -160,8 +160,15 @@ def check(given: CheckInput) -> HygieneReport:
     found += [_odds(one) for one in odds.contradictions(every, pairs)]
     found += _rules(given)
     found += _indexes(given, memories)
+    firm = {key for key, data in given.files.items() if is_firm_file(data)}
+    found = [_left(one) if firm & {one.file, one.with_file} else one for one in found]
     order = sorted(found, key=lambda one: (one.file, one.line, one.kind, one.evidence))
     return HygieneReport(tuple(order), len(every), given.unlooked)
+
+
+def _left(one: Finding) -> Finding:
+    """A fault of a file that only the user changes; its pointer is not that file."""
+    return one if one.kind == "index" else replace(one, fix=None)
 
 
 def _rules(given: CheckInput) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ from typing import Literal, TypeAlias
 from reverie.light import dataclass
 from reverie.memory.format import frontmatter
 from reverie.memory.format.entry import LOGS, is_index, is_topic, shown, stem, type_of
+from reverie.memory.rules.reading import APPLIES
 from reverie.text.markdown import BlockKind, blocks
 from reverie.text.terms import Terms, terms
 
@@ -43,7 +44,7 @@ class Passage:
     end: int
     text: str
     block: int = 0
-    under: str = ""  # the heading above it
+    under: str = ""  # the heading above it; of a value, its key
 
 
 def passages(text: str) -> tuple[Passage, ...]:
@@ -56,8 +57,9 @@ def passages(text: str) -> tuple[Passage, ...]:
         if _ANY.search(one.value):
             end = start + len(data[one.start : one.end].decode("utf-8", "surrogatepass"))
             cut.block += 1
+            key = one.names[0] if one.names[0] == APPLIES else one.names[-1]
             cut.found.append(
-                Passage("value", cut.line(start), start, end, one.value, cut.block, one.names[-1])
+                Passage("value", cut.line(start), start, end, one.value, cut.block, key)
             )
     body = len(data[: front.body].decode("utf-8", "surrogatepass")) if front.present else 0
     cut.body(body)

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from reverie.memory.format.entry import TopicFile, is_cut, shown, uncut
 from reverie.memory.format.frontmatter import Field
 from reverie.memory.hygiene.reading import Passage, passages
+from reverie.memory.rules.reading import APPLIES
 from reverie.text.markdown import sections
 from reverie.text.terms import plain, terms
 
-FILE_FIELDS = frozenset({"type", "metadata", "trust", "node_type", "originSessionId"})
+FILE_FIELDS = frozenset({"type", "metadata", "trust", "node_type", "originSessionId", APPLIES})
 """What a head says of its file and not of its matter."""
 
 

@@ -25,13 +25,18 @@ from reverie.memory.hygiene.reading import logs, read
 from reverie.memory.repair.daily import distilled
 from reverie.memory.repair.edits import Edit, Pointers, Repaired, all_indexes, clusters
 from reverie.memory.repair.merging import merged
+from reverie.memory.rules.reading import APPLIES, LEVEL, is_firm_file, level_of
+from reverie.memory.rules.reading import read as read_rule
 
 ROUNDS = 5
 """How often a folder is looked at again; what is not mended by then stays as it is."""
 
 
 def repaired(given: CheckInput) -> Repaired:
-    """The folder mended as far as that is safe."""
+    """The folder mended as far as that is safe. What asks or blocks stays as it lies."""
+    firm = frozenset(key for key, data in given.files.items() if is_firm_file(data))
+    free = {key: data for key, data in given.files.items() if key not in firm}
+    given = replace(given, files=free, unread=given.unread | firm)
     work = _Work(dict(given.files), given)
     for _ in range(ROUNDS):
         before = dict(work.files)
@@ -153,9 +158,15 @@ class _Work:
         self._relink()
 
     def _mergeable(self, keep: str, key: str) -> bool:
-        """Only files that are plain text are merged, and never one of the team's with ours."""
+        """Only files that are plain text are merged, never one of the team's with ours, and no
+        rule into what is about other calls, or does something else about them."""
         plain = all(shown(self.files[one]).encode() == self.files[one] for one in (keep, key))
-        return plain and keep.startswith("team/") == key.startswith("team/")
+        kept, goes = (frontmatter.parse(self.files[one]) for one in (keep, key))
+        ruled = (APPLIES, LEVEL)
+        same = not any(map(goes.find, ruled)) or (
+            read_rule(kept) == read_rule(goes) and level_of(kept) == level_of(goes)
+        )
+        return plain and same and keep.startswith("team/") == key.startswith("team/")
 
     def _relink(self) -> None:
         names = {key.rpartition("/")[2] for key in self.moved}

@@ -10,6 +10,7 @@ Whoever sits where calls pass (a loop, a proxy) asks `look` which rules a call w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from reverie.memory.format.entry import TEAM, TopicFile
 from reverie.memory.rules import reading
@@ -19,6 +20,7 @@ from reverie.memory.rules.sentence import compile_sentence
 from reverie.memory.rules.telling import TEAMS, UNVERIFIED, USER
 
 MAX_TEXT = 2_000
+CONDITIONS = ("tools", "commands", "has", "lacks", "paths", "spared", "types", "words")
 
 
 class RuleBook:
@@ -78,6 +80,12 @@ def compile_rule(one: TopicFile, *, own: bool, granted: bool | None = None) -> C
         "said": 1 + len(reading.said_on(front)),
         "read": "head" if head.given else "sentence",
     }
+
+
+def conditions_of(one: TopicFile) -> dict[str, Any]:
+    """What calls a memory is about, and nothing else of it; empty where it is no rule."""
+    rule = compile_rule(one, own=True) or {}
+    return {key: value for key, value in rule.items() if key in CONDITIONS}
 
 
 def sentence_of(one: TopicFile) -> str:

@@ -2,7 +2,7 @@
 and a level that the user was offered and declined.
 
 One line for each thing that happened, of the rule's file and never of its text; summed up by rule
-and by day. What a count tells a person (never matched, always overridden) is said here. Pure.
+and by day. Pure.
 """
 
 from __future__ import annotations
@@ -33,11 +33,14 @@ class RuleCounts:
         return self.total.get(event, 0)
 
     @property
-    def note(self) -> str:
-        """What a person should know of it, or ""."""
-        if self.of(BROKEN) >= IGNORED and not self.of(CHANGED):
-            return "held and overridden every time: mend it, raise its level, or turn it off"
-        return ""
+    def is_overridden(self) -> bool:
+        """Whether it was held, and the call made all the same, every time."""
+        return self.of(BROKEN) >= IGNORED and not self.of(CHANGED)
+
+    def after(self, day: str) -> RuleCounts:
+        """What it did on the days after one."""
+        days = {one: events for one, events in self.days.items() if one > day}
+        return RuleCounts(self.file, _summed(days.values()), days)
 
     def value(self) -> dict[str, Any]:
         return {**{event: self.of(event) for event in EVENTS}, "days": dict(self.days)}

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from reverie.light import dataclass
-from reverie.memory.format.frontmatter import Frontmatter
+from reverie.memory.format.frontmatter import Frontmatter, parse
 from reverie.memory.ranking import SAID
 from reverie.memory.rules.calls import OTHER, SHELL
-from reverie.memory.rules.match import LEVELS, REMIND, CompiledRule, kind_of
+from reverie.memory.rules.match import ASK, BLOCK, LEVELS, REMIND, CompiledRule, kind_of
 from reverie.memory.rules.shell import commands
 
 APPLIES, LEVEL = "applies_to", "level"
@@ -84,6 +84,16 @@ def level_of(front: Frontmatter) -> str:
     """The level that a head asks for; one that is not known is the default."""
     asked = front.get(LEVEL).strip().lower()
     return asked if asked in LEVELS else REMIND
+
+
+def is_firm(front: Frontmatter) -> bool:
+    """Whether a head asks or blocks: no dream and no repair touches such a file."""
+    return level_of(front) in (ASK, BLOCK)
+
+
+def is_firm_file(data: bytes) -> bool:
+    """The same of a whole file."""
+    return LEVEL.encode() in data and is_firm(parse(data))
 
 
 def said_on(front: Frontmatter) -> tuple[str, ...]:

@@ -45,6 +45,7 @@ from reverie.session.dream.branch import (
     snapshot,
     sources_of,
 )
+from reverie.session.dream.rules import doubted
 from reverie.session.fork import Worker
 from reverie.session.library import Library
 from reverie.settings import Settings
@@ -60,7 +61,7 @@ from reverie.tools.guard import Guards
 from reverie.tools.sealed import SealedCalls
 from reverie.transcript.blocks import dump
 from reverie.transcript.records import HeadSet, Started
-from reverie.transcript.tasks import DreamTask, KnownMemory
+from reverie.transcript.tasks import DoubtedRule, DreamTask, KnownMemory
 from reverie.world import (
     Clock,
     FlagReader,
@@ -171,6 +172,7 @@ class DreamRun:
         self.worker: Worker | None = None
         self.base: dict[str, bytes] = {}
         self.times = WrittenTimes()
+        self.rules: tuple[DoubtedRule, ...] = ()
         self.settled = False
 
     async def run(self) -> Dream:
@@ -207,6 +209,7 @@ class DreamRun:
             stamps = {key: folder.stat(key).modified / 1e9 for key in self.base}
             now = self.dreamer.clock.now()
             self.times = written_times(self.dreamer.memories, self.base, now)
+            self.rules = doubted(self.dreamer.memories, self.dreamer.root, self.base)
         self.branch.begin(self.base, stamps)
 
     # The agent
@@ -276,10 +279,13 @@ class DreamRun:
             memories=self._manifest(),
             index_lines=settings.index_lines,
             index_bytes=settings.index_bytes,
+            rules=self.rules,
         )
         today = datetime.fromtimestamp(now, UTC).strftime("%A, %Y-%m-%d")
         texts = {key: shown(data) for key, data in sorted(self.base.items())}
-        text = dreaming.instruction(work, transcripts, today, settings, task.memories, texts)
+        text = dreaming.instruction(
+            work, transcripts, today, settings, task.memories, texts, task.rules
+        )
         rounds = settings.dream_rounds
         return ForkSpec(dreaming.NAME, text, task, rounds, (*dreaming.TOOLS, READ_BACK), (work,))
 
@@ -393,6 +399,7 @@ class DreamRun:
             limits=self.dreamer.memories.folder.limits,
             now=self.dreamer.clock.now(),
             trust=self.dreamer.memories.trust,
+            doubted=[one.file for one in self.rules],
         )
 
     async def _landed(self, work: branches.FolderFiles) -> Dream:

@@ -309,12 +309,9 @@ class Recall:
         return _selection(looked, composed, self._selector.name, why)
 
     def _belonging(self, hits: Sequence[RecallHit], touched: Touched) -> list[RecallHit]:
-        """Of memories that fit what calls touched, those that name a file of it; where a call
-        failed, all of them."""
-        if touched.errors:
-            return list(hits)
-        names = [name.rpartition("/")[2].lower() for name in touched.names]
-        return [hit for hit in hits if any(one in self._notes.text(hit.file) for one in names)]
+        """Of memories that fit what calls touched, those that name a file of it or tell of an
+        error that came back."""
+        return [hit for hit in hits if touched.is_in(self._notes.text(hit.file))]
 
     def _left(self, started: float) -> float:
         """Time for checking claims, so that the request that waits can still have them."""
