@@ -127,7 +127,8 @@ class Page:
         self.keeper.look()
 
     def settled(self, path: str) -> Answer:
-        """A page when what it asks for beside itself is there."""
+        """A page when what it asks for beside itself is there, as of now."""
+        self.desk.settle(60)  # what an earlier page began
         self.visitor.get(path)
         self.desk.settle(60)
         return self.visitor.get(path)

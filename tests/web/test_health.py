@@ -239,6 +239,21 @@ class Mate:
         sync(self.memories, self.client, now=time.time)
 
 
+def test_a_figure_that_is_outdated_while_it_is_worked_out_is_worked_out_anew(page: Page) -> None:
+    """Else what stood before a sync would be shown as of after it."""
+    figures, stands = page.desk.figures, ["before"]
+
+    def seen() -> str:
+        found = stands[0]
+        if found == "before":
+            stands[0] = "after"
+            figures.outdated("it")
+        return found
+
+    figures.make("it", seen)
+    assert figures.last("it").value == "after"
+
+
 @pytest.fixture
 def shared(
     home: Path, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -46,6 +47,8 @@ class ProjectFigures:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self.fresh = FRESH
+        self._lock = threading.Lock()
+        self._outdated = Counter[str]()  # how often something was done that changes a figure
 
     def get(
         self, makers: Mapping[str, Callable[[], Any]], fresh: float | None = None
@@ -64,20 +67,30 @@ class ProjectFigures:
         return _kept(self._desk.base.fact(f"figure {name}"))
 
     def make(self, name: str, make: Callable[[], Any]) -> None:
-        """Work one out, keep it, and tell open pages."""
-        try:
-            found = {"value": make(), "at": time.time()}
-        except ReverieError as error:
-            found = {"at": time.time(), "error": error.what, "do": error.do}
-        except (OSError, ImportError, ValueError) as error:  # a program or an extra is missing
-            found = {"at": time.time(), "error": str(error), "do": "`reverie doctor` may say more"}
-        if not self._desk.closed:
-            self._desk.base.note([(f"figure {name}", json.dumps(found))])
-            self._desk.hub.tell("health")
+        """Work one out, keep it, and tell open pages; anew where it was outdated meanwhile."""
+        while not self._desk.closed:
+            began = self._outdated[name]
+            found = _made(make)
+            with self._lock:
+                if began == self._outdated[name] and not self._desk.closed:
+                    self._desk.base.note([(f"figure {name}", json.dumps(found))])
+                    break
+        self._desk.hub.tell("health")
 
     def outdated(self, *names: str) -> None:
         """Forget what is kept: something was done that changes it."""
-        self._desk.base.note([(f"figure {name}", "") for name in names])
+        with self._lock:
+            self._outdated.update(names)
+            self._desk.base.note([(f"figure {name}", "") for name in names])
+
+
+def _made(make: Callable[[], Any]) -> dict[str, Any]:
+    try:
+        return {"value": make(), "at": time.time()}
+    except ReverieError as error:
+        return {"at": time.time(), "error": error.what, "do": error.do}
+    except (OSError, ImportError, ValueError) as error:  # a program or an extra is missing
+        return {"at": time.time(), "error": str(error), "do": "`reverie doctor` may say more"}
 
 
 def _kept(text: str) -> KeptFigure:
