@@ -40,7 +40,7 @@ PAGE = ROOT / "docs/architecture.md"
 BEGIN, END = "<!-- walks: python -m scripts.walks --write -->", "<!-- end of walks -->"
 SOURCE = os.path.dirname(reverie.__file__) + os.sep
 GOALS = {"request": 35, "extraction": 55, "recall": 40, "dream": 75, "resume": 50}
-LIMITS = {"request": 57, "extraction": 104, "recall": 54, "dream": 113, "resume": 80}
+LIMITS = {"request": 57, "extraction": 105, "recall": 54, "dream": 122, "resume": 81}
 ABOUT = {
     "request": "`session.add`, `prepare`, `observe` and a result: two rounds of a loop",
     "extraction": "`session.end_turn` to the memory that landed",
