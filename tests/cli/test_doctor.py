@@ -161,8 +161,11 @@ def test_bad_settings_are_problems(run: Run, project: Path) -> None:
 
 def test_a_home_that_is_no_folder(run: Run, home: Path) -> None:
     home.write_text("a file")
-    found = json.loads(run("doctor", "--json").out)
-    assert found["checks"]
+    (found,) = named(json.loads(run("doctor", "--json").out), "home")
+    assert found["state"] == "problem"
+    assert "REVERIE_HOME" in found["do"]
+    for command in (("memory", "list"), ("sessions", "list")):
+        assert "must be a folder" in run(*command, code=2).err
 
 
 def test_a_fix_changes_no_file_through_a_hard_link(

@@ -10,7 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reverie.agent.agent import AgentOptions, open_agent
@@ -190,6 +190,7 @@ def test_mentions_are_found(text: str, paths: tuple[str, ...]) -> None:
     assert includes.find(text) == paths
 
 
+@example("@-\n")
 @given(st.text(alphabet="`~@a.> -\n\t\\#*", max_size=120))
 def test_any_text_can_be_searched(text: str) -> None:
     found = includes.find(text)

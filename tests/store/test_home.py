@@ -88,7 +88,9 @@ def test_a_home_that_can_be_no_folder_is_refused(here: Path, kind: str, under: s
     there = here / "there"
     there.touch() if kind == "file" else there.symlink_to(here / "gone")
     with pytest.raises(PathRefused, match="must be a folder"):
-        home_module.home({"HOME": "/home/user", "REVERIE_HOME": f"{there}{under}"})
+        home_module.check_folder(Path(f"{there}{under}"))
+    home_module.check_folder(here)
+    home_module.check_folder(here / "not" / "yet")
 
 
 # -- canonical root ------------------------------------------------------------------

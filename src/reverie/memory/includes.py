@@ -19,6 +19,7 @@ LONGEST = 1_024
 _MENTION = re.compile(r"(?:(?<=^)|(?<=[\s(\[{>*_\"']))@((?:\\ |[^\s\\`])+)", re.MULTILINE)
 _END = ".,;:!?)]}>\"'*_"
 _START = re.compile(r"~/|/|\.{1,2}/|[\w.-]")
+_ANY = re.compile(r"[^\W_]")
 _NEVER = re.compile(r"[\x00-\x1f\x7f\"<>|*?]")
 
 
@@ -45,4 +46,4 @@ def _path(raw: str) -> str:
     text = raw.replace("\\ ", " ").partition("#")[0].rstrip(_END)
     if len(text) > LONGEST or not _START.match(text) or _NEVER.search(text):
         return ""
-    return "" if text.strip("./~") == "" else text
+    return text if _ANY.search(text) else ""  # marks alone name no file

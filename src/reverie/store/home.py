@@ -69,11 +69,14 @@ def home(environ: Mapping[str, str]) -> Path:
             where=ascii(named),
             do=_ANOTHER,
         )
-    found = Path(path)
-    there = next(one for one in (found, *found.parents) if os.path.lexists(one))
+    return Path(path)
+
+
+def check_folder(home: Path) -> None:
+    """Raise where home can be no folder: something else is in its place, or above it."""
+    there = next(one for one in (home, *home.parents) if os.path.lexists(one))
     if not there.is_dir():
         raise PathRefused("Home must be a folder, and this is none", where=str(there), do=_ANOTHER)
-    return found
 
 
 # The root of a project

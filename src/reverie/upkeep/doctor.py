@@ -19,7 +19,7 @@ from typing import Literal
 import anyio
 
 from reverie.embedded import EmbeddedModel
-from reverie.errors import ReverieError
+from reverie.errors import PathRefused, ReverieError
 from reverie.providers.anthropic import AnthropicModel
 from reverie.providers.choose import model_for
 from reverie.providers.extras import install_command
@@ -181,6 +181,11 @@ def _tried(model: AnthropicModel | OpenAIModel | EmbeddedModel) -> Check:
 def _home(examined: Examination) -> Iterator[Check]:
     place, home = examined.place, examined.place.home
     there = next((p for p in (home, *home.parents) if p.is_dir()), home)
+    try:
+        places.check_folder(home)
+    except PathRefused as error:
+        yield Check("home", "problem", f"{error.where} is no folder", error.do)
+        return
     if not os.access(there, os.W_OK | os.X_OK):
         yield Check("home", "problem", f"{home} cannot be written", "Check who owns it")
     elif home.is_dir():

@@ -18,6 +18,7 @@ from typing import Any
 from reverie.errors import ReverieError
 from reverie.memory.format.entry import TopicFile
 from reverie.memory.versions import Origin, Version
+from reverie.store import home as places
 from reverie.store.lists import ReviewItem
 from reverie.store.memories import Memories, history_folder, memory_folder
 from reverie.text.counts import plural
@@ -58,6 +59,7 @@ def find_memory(
     folder = memory_folder(place.home, place.root, settings)
     kept = history_folder(place.home, place.root, place.environ)
     if not create and not folder.is_dir() and not kept.is_dir():
+        places.check_folder(place.home)
         yield None
         return
     with Memories.of(

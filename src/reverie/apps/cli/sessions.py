@@ -25,7 +25,7 @@ from reverie.errors import InvalidInput, NotFound, ReverieError
 from reverie.session.library import Library
 from reverie.session.reading import Transcript
 from reverie.store.files import Folder
-from reverie.store.home import SessionFile
+from reverie.store.home import SessionFile, check_folder
 from reverie.store.journal import BadLine
 from reverie.text.counts import age, plural, size
 from reverie.transcript.request import render
@@ -64,6 +64,7 @@ def list_all(everywhere: bool, as_json: bool, project: Path) -> None:
         document({"home": str(place.home), "root": str(place.root), "sessions": rows})
         return
     if not rows:
+        check_folder(place.home)
         say("No sessions yet." if everywhere else f"No sessions yet in {place.root}.")
         return
     now = time.time()
