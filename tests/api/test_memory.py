@@ -251,6 +251,14 @@ def test_checking_and_tidying(memory: Memory) -> None:
     assert not memory.check().faults
 
 
+def test_a_search_gives_all_that_is_asked_for(memory: Memory) -> None:
+    memory.add("Zebra 0 is striped")
+    for number in range(1, 120):
+        (memory.folder / f"z{number}.md").write_text(f"Zebra {number} is striped\n")
+    assert len(memory.search("zebra", limit=999)) == 120
+    assert len(memory.search("zebra", limit=110)) == 110
+
+
 def test_past_sessions_are_searched_by_kind(memory: Memory) -> None:
     assert memory.search("anything", kind="session") == []
     with pytest.raises(InvalidInput, match="no such kind"):

@@ -81,7 +81,8 @@ async def test_thousands_of_rounds(scale: Scale):
     no_break(going)
     assert len(going.requests) == turns * (rounds + 1)
     sizes = [sum(m.tokens for m in r.messages()) for r, _ in going.requests]
-    assert max(sizes) < 25_000
+    references = 10 * turns * rounds  # every call stays within reach by one, and by little more
+    assert max(sizes) < 14_000 + references
     text = going.text()
     assert all(f"Turn {turn}: never touch guarded_{turn}/plan.md" in text for turn in range(turns))
     assert any(s.reason == collapse.FOLDED for s in going.seals())

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reverie.memory.facts import Reason, lost
@@ -292,6 +292,7 @@ _WORDS = st.sampled_from(
 )
 
 
+@example({"a": ["yesterday"]})
 @given(st.dictionaries(st.sampled_from("abcdef"), st.lists(_WORDS, max_size=30), max_size=5))
 def test_no_folder_is_mended_forever_or_loses_a_fact(given_words: dict[str, list[str]]) -> None:
     files = {f"{key}.md": " ".join(words).encode() for key, words in given_words.items()}

@@ -10,7 +10,9 @@ import pytest
 
 from reverie.apps.replay import Course, ReplayPolicy, measured
 from reverie.apps.replay.binding import Bindings
+from reverie.apps.replay.course import FACTS
 from reverie.apps.replay.figures import plays
+from reverie.apps.replay.needs import identifiers
 from reverie.apps.replay.policies import POLICIES, plain_marks
 from reverie.apps.replay.run import Seen, movement, paired, play
 from reverie.apps.replay.stage import ReplayStage
@@ -25,6 +27,7 @@ from reverie.transcript.records import (
     Sent,
     Stand,
     UserMessage,
+    is_wish,
 )
 from reverie.transcript.request import Request, render
 from reverie.transcript.view import EMPTY, View
@@ -305,23 +308,49 @@ def same_blocks(ours: Course, trace: dict[str, Any]) -> bool:
     return mine == [len(step["blocks"]) for step in trace["steps"]]
 
 
+def unmarked(ours: Course) -> Course:
+    """Without the mark of calls that failed, by which results stand otherwise: it is left out
+    there."""
+
+    def plain(block: Block) -> Block:
+        if "is_error" not in block.value:
+            return block
+        return block_of({name: value for name, value in block.value.items() if name != "is_error"})
+
+    steps = [replace(step, blocks=tuple(map(plain, step.blocks))) for step in ours.steps]
+    return replace(ours, steps=tuple(steps))
+
+
+def by_programs(ours: Course) -> set[str]:
+    """Names that no person gave, but a program's report in their place."""
+    texts = [
+        block.get("text")
+        for step in ours.steps
+        for block in step.blocks
+        if step.role != "assistant" and block.type == "text"
+    ]
+    given = set(identifiers("\n".join(filter(is_wish, texts))))
+    return {name for text in texts for name in identifiers(text)[:FACTS]} - given
+
+
 async def test_costs_and_needs_are_those_of_the_shared_bench(shared: Path, scale):
     """The bench runs our layers through its own cache and replay: the same within 1 %, or 2 where
-    it leaves out what is kept here."""
+    it leaves out what is kept here: words, or thinking, by which a short tail is sealed earlier."""
     bench = Bench(shared)
     folder = shared / "data" / "sessions_dev"
     some = ["24a274a3*", "9f26971d*", "189d8afc*"]
     names = scale.pick(some, ["[0-9a-f]*"])
     for path in sorted(p for name in names for p in folder.glob(name)):
-        ours, trace = recorded(path), bench.trace(path)
+        ours, trace = unmarked(recorded(path)), bench.trace(path)
         for tail in scale.pick([40_000], [10_000, 40_000]):
             figures = (await measured(ours, ReplayPolicy.of("collapse", tail=tail))).figures
             naive, theirs = bench.naive(trace), bench.collapse(trace, tail)
             assert figures.naive_cost == pytest.approx(naive["cost"], rel=0.01), path.name
-            near = 0.01 if same_blocks(ours, trace) else 0.02
+            near = 0.01 if same_blocks(ours, trace) and tail == 40_000 else 0.02
             assert figures.cost == pytest.approx(theirs["cost"], rel=near), path.name
             assert figures.summaries == theirs["summaries"] == 0
-            assert figures.facts_here == figures.facts >= theirs["facts"]
+            assert figures.facts >= theirs["facts"]
+            assert figures.facts - figures.facts_here <= len(by_programs(ours)), path.name
             if not same_blocks(ours, trace):
                 continue
             assert figures.recovery == pytest.approx(theirs["recovery"], rel=0.02, abs=200)

@@ -245,18 +245,28 @@ def _dates(memory: ReadMemory, now: float) -> Iterator[Finding]:
         first, last = _inside(memory.text, piece)
         raw = memory.text[first:last]
         written = memory.when(piece.line)
-        for when in relative(raw, written or now):
+        found = relative(raw, written or now)
+        says = _says_more(raw, [(when.start, when.end) for when in found])
+        for when in found:
             fix = Fix("dated", "", first + when.start, first + when.end, when.meant)
             meant = when.meant if written else "nobody knows when it was written"
             words = f"“{when.words}” says nothing later: {meant}"
             line = piece.line + raw.count("\n", 0, when.start)
-            mends = fix if written else None
+            mends = fix if written and says else None
             yield Finding("stale_date", memory.key, line, words, fix=mends, rule="relative")
         for _, end, day in expired(raw, now):
             fix = Fix("expired", "", first + end, first + end, f" {PASSED}")
             words = f"{day} has passed: {_cut(piece.text)}"
             line = piece.line + raw.count("\n", 0, end)
             yield Finding("stale_date", memory.key, line, words, fix=fix, rule="deadline")
+
+
+def _says_more(raw: str, times: Sequence[tuple[int, int]]) -> bool:
+    """Whether a passage says anything beside when: a date alone would say no more."""
+    ends = [0, *(end for _, end in times)]
+    starts = [*(start for start, _ in times), len(raw)]
+    rest = (raw[end:start] for end, start in zip(ends, starts, strict=True))
+    return any(one.isalnum() for part in rest for one in part)
 
 
 def _inside(text: str, piece: Passage) -> tuple[int, int]:

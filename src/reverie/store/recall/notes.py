@@ -291,7 +291,7 @@ class NoteIndex:
         likeness: Likeness,
     ) -> tuple[QueryTerms, list[Ranked]]:
         """The `k` memories that answer a query best, with how its terms were weighed."""
-        weighed, found = self._found(query, exclude, likeness)
+        weighed, found = self._found(query, exclude, likeness, least=k)
         weights = telling(weighed)
         best = heapq.nsmallest(k, found, key=lambda one: (-one.score, one.id))
         return weighed, [
@@ -323,9 +323,14 @@ class NoteIndex:
         return [(weighed, one.told(weighed, speaks)) for speaks, weighed, one in best]
 
     def _found(
-        self, query: Query, exclude: Container[str], likeness: Likeness, of: int = 1
+        self,
+        query: Query,
+        exclude: Container[str],
+        likeness: Likeness,
+        of: int = 1,
+        least: int = MIN_CANDIDATES,
     ) -> tuple[QueryTerms, list[_Scored]]:
-        """The candidates of one of so many queries, scored."""
+        """The candidates of one of so many queries, scored; `least` are looked at."""
         texts, *sizes = self._base.execute(
             f"SELECT texts, {_COLUMNS} FROM total WHERE kind = 'memory'"
         ).fetchone()
@@ -335,7 +340,7 @@ class NoteIndex:
         likest = likeness.likest[: max(LIKEST // of, MIN_LIKEST)]
         out: list[_Scored] = []
         for ident, key, kind, saved, *fields in self._candidates(
-            query, weighed, counts, likest, of
+            query, weighed, counts, likest, of, least
         ):
             if key not in exclude:
                 note = RankedNote(tuple(fields), kind, saved, likeness.of(ident))
@@ -350,6 +355,7 @@ class NoteIndex:
         counts: Counts,
         likest: Iterable[int],
         of: int,
+        least: int,
     ) -> Iterable[tuple[int, str, str, float, str]]:
         """The rows of the memories that may answer a query; the more queries, the fewer."""
         columns = f"file.id, key, type, saved, {', '.join(f'note.{one}' for one in FIELDS)}"
@@ -361,7 +367,7 @@ class NoteIndex:
                 " WHERE note_index MATCH ? AND rank MATCH ? ORDER BY rank LIMIT ?)"
                 f" SELECT {columns} FROM best CROSS JOIN note ON note.id = best.id"
                 " CROSS JOIN file ON file.id = best.id",
-                (asked, _RANK, max(CANDIDATES // of, MIN_CANDIDATES)),
+                (asked, _RANK, max(CANDIDATES // of, MIN_CANDIDATES, least)),
             )
             found.update((row[0], row) for row in rows)
         one = f"SELECT {columns} FROM file JOIN note ON note.id = file.id WHERE file.id = ?"
