@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -109,6 +110,27 @@ def copy_of(request: Request) -> str:
     return request.task.folder
 
 
+def played(name: str) -> ScriptedModel:
+    """A dream as somebody played it who read each request in the model's place: a fixture."""
+    fixture = Path(__file__).parents[2] / "fixtures" / name
+    left: list[Any] = json.loads(fixture.read_text("utf-8"))["rounds"]
+    count = 0
+
+    def answer(request: Request) -> Reply:
+        nonlocal count
+        step = left.pop(0)
+        calls: list[Any] = []
+        for one in step.get("calls", ()):
+            count += 1
+            given = {"file_path": f"{copy_of(request)}/{one['file']}"}
+            given |= {_GIVEN[key]: one[key] for key in _GIVEN if key in one}
+            calls.append(call(one["tool"], f"c{count}", **given))
+        return reply(*calls) if calls else reply(step["text"])
+
+    return ScriptedModel(answer)
+
+
+_GIVEN = {"content": "content", "old": "old_string", "new": "new_string"}
 Step = Callable[[str], Iterable[Any]]
 
 

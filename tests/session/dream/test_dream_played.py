@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from reverie.session.dream.run import dream
-from reverie.testing import ScriptedModel, call, reply
-from reverie.transcript.request import Request
-from reverie.world import Reply
-from tests.session.dream.stage import Stage, copy_of
+from tests.session.dream.stage import Stage, played
 
 pytestmark = [pytest.mark.spec("9")]
 
-PLAYED = Path(__file__).parents[2] / "fixtures" / "dream_played.json"
 MEMORIES = {
     "ledger.md": (
         "Ledger close",
@@ -43,27 +37,9 @@ MEMORIES = {
 }
 
 
-def played() -> ScriptedModel:
-    left: list[Any] = json.loads(PLAYED.read_text("utf-8"))["rounds"]
-    count = 0
-
-    def answer(request: Request) -> Reply:
-        nonlocal count
-        step = left.pop(0)
-        calls: list[Any] = []
-        for one in step.get("calls", ()):
-            count += 1
-            given = {"file_path": f"{copy_of(request)}/{one['file']}"}
-            given |= {"content": one["content"]} if "content" in one else {}
-            calls.append(call(one["tool"], f"c{count}", **given))
-        return reply(*calls) if calls else reply(step["text"])
-
-    return ScriptedModel(answer)
-
-
 async def test_the_played_dream_lands_whole_after_one_word_back(tmp_path: Path) -> None:
     stage = Stage.of(tmp_path, MEMORIES)
-    model = played()
+    model = played("dream_played.json")
     done = await dream(stage.dreamer(model))
     assert (done.status, done.left_out, done.requests) == ("completed", (), 6)
     assert done.changed == ("MEMORY.md", "freeze.md", "ledger.md", "ledger_closing.md")

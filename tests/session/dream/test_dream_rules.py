@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,15 +22,13 @@ from reverie.session.dream.run import dream
 from reverie.settings import DEFAULTS
 from reverie.store.rule_rows import list_rules
 from reverie.store.rules import RuleStore
-from reverie.testing import ScriptedModel, call, reply
+from reverie.testing import ScriptedModel, call
 from reverie.transcript.request import Request
 from reverie.transcript.tasks import DoubtedRule
-from reverie.world import Reply
-from tests.session.dream.stage import BY_USER, NOW, Stage, copy_of, reads, rounds
+from tests.session.dream.stage import BY_USER, NOW, Stage, played, reads, rounds
 
 pytestmark = [pytest.mark.spec("B20.dream")]
 
-PLAYED = Path(__file__).parents[2] / "fixtures" / "dream_rules_played.json"
 DAY = 86_400.0
 
 
@@ -107,28 +104,8 @@ def told_to(request: Request) -> str:
     return "".join(one.text for one in request.messages()).replace("\\n", "\n")
 
 
-def played() -> ScriptedModel:
-    """The course as somebody played it who read each request in the model's place."""
-    left: list[Any] = json.loads(PLAYED.read_text("utf-8"))["rounds"]
-    count = 0
-
-    def answer(request: Request) -> Reply:
-        nonlocal count
-        step = left.pop(0)
-        calls: list[Any] = []
-        for one in step.get("calls", ()):
-            count += 1
-            given = {"file_path": f"{copy_of(request)}/{one['file']}"}
-            if "old" in one:
-                given |= {"old_string": one["old"], "new_string": one["new"]}
-            calls.append(call(one["tool"], f"c{count}", **given))
-        return reply(*calls) if calls else reply(step["text"])
-
-    return ScriptedModel(answer)
-
-
 async def test_the_played_dream_mends_two_rules_and_retires_one(stage: Stage) -> None:
-    before, model = stage.files(), played()
+    before, model = stage.files(), played("dream_rules_played.json")
     assert holds(stage, "tsc --noEmit") == ["type_checks.md: remind"]
     done = await dream(stage.dreamer(model))
     assert (done.status, done.left_out, done.requests) == ("completed", (), 5)
@@ -151,7 +128,7 @@ async def test_the_played_dream_mends_two_rules_and_retires_one(stage: Stage) ->
 
 
 async def test_what_was_mended_is_in_doubt_no_more(stage: Stage) -> None:
-    await dream(stage.dreamer(played()))
+    await dream(stage.dreamer(played("dream_rules_played.json")))
     rows = {row.rule.get("file"): row for row in list_rules(stage.memories, stage.base / "project")}
     assert (rows["type_checks.md"].doubts, rows["type_checks.md"].notes) == ((), ())
     assert "overridden" in rows["force.md"].notes[0]
