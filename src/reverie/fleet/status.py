@@ -82,7 +82,7 @@ _RECENT = (
 
 
 def _recent(ledger: FleetLedger, now: float) -> list[dict[str, Any]]:
-    """The jobs that are open, or were begun or planned within a day: the ledger keeps all."""
+    """The jobs that are open, or were begun or planned within a day; older ones stay for 30."""
     since = now - _DAY
     rows = ledger.database.run(lambda within: within.rows(_RECENT, (since, since)))
     names = ("tenant", "kind", "state", "jobs", "cost")
