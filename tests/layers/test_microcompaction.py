@@ -209,8 +209,10 @@ async def test_a_fork_keeps_its_parents_bytes():
 
 async def test_bound_thinking_of_a_call_that_waits_is_not_made_invalid():
     model = ScriptedModel([], capabilities=Capabilities(thinking_binding=True))
-    view = going(8, thinking=True)
-    view = apply(view, Entry("a", view.leaf, 1_000.0, AssistantMessage((call("Bash", "open"),))))
-    assert not await by_time(view, at(2 * HOUR, model=model))
     free = ScriptedModel([], capabilities=Capabilities())
-    assert await by_time(view, at(2 * HOUR, model=free))
+    waits = AssistantMessage((call("Bash", "open"),))
+    for thinking in (True, False):
+        view = going(8, thinking=thinking)
+        view = apply(view, Entry("a", view.leaf, 1_000.0, waits))
+        assert bool(await by_time(view, at(2 * HOUR, model=model))) is not thinking
+        assert await by_time(view, at(2 * HOUR, model=free))

@@ -291,16 +291,22 @@ async def test_thinking_that_stays_is_stripped_where_it_is_bound(binding: bool):
     assert stripped == ({i.id for i in talk.view.items if i.calls} if binding else set())
 
 
-async def test_a_message_whose_calls_wait_is_never_changed():
+@pytest.mark.parametrize("thinks", [True, False])
+async def test_a_message_whose_calls_wait_is_never_changed(thinks: bool):
     talk = Talk()
     talk.user(50)
     rounds(talk, 40, 500)
+    if thinks:
+        thought = block_of({"type": "thinking", "thinking": "hm", "signature": "x"})
+        talk.add(AssistantMessage((thought, call("B", "thought"))))
+        talk.add(UserMessage((result("thought", "r"),), "tool"))
     waiting = talk.answer(20, calls=1)
     talk.noted()
     bound = Stage(binding=True)
-    assert await notes.compact(talk.view, bound.world()) == ()
-    assert "still wait" in bound.why
-    before, _ = await compacted(talk, Stage())
+    if thinks:
+        assert await notes.compact(talk.view, bound.world()) == ()
+        assert "still wait" in bound.why
+    before, _ = await compacted(talk, Stage() if thinks else bound)
     assert waiting in kept(before, talk.view)
     assert talk.view.open_calls == before.open_calls
 

@@ -41,18 +41,18 @@ async def by_time(view: View, world: World) -> Sequence[Record]:
         return ()
     if view.last_assistant_at is None or view.is_fork:  # a fork keeps its parent's bytes
         return ()
-    if view.open_calls and world.binds:  # their message keeps its thinking
-        return ()
     idle = world.clock.now() - view.last_assistant_at
     if idle <= _lifetime(view, world):
         return ()
     old = _results(view, world)[: -max(1, world.settings.microcompact_kept)]
     wanted = [c for c in old if not _is_cleared(view, c)]
+    if not wanted:
+        return ()
+    strips = world.unbound(dropwhile(lambda item: wanted[0] not in item.results, view.items))
+    if view.open_calls and strips:  # their message keeps its thinking
+        return ()
     why = f"idle for {idle / 60:.0f} minutes"
-    return [
-        _cleared(view, call, why, _strips(view, world, call) if not n else ())
-        for n, call in enumerate(wanted)
-    ]
+    return [_cleared(view, call, why, () if n else strips) for n, call in enumerate(wanted)]
 
 
 async def by_cache_edit(view: View, world: World) -> Sequence[Record]:
@@ -190,10 +190,3 @@ def _cleared(view: View, call: str, why: str, strips: tuple[Strip, ...]) -> Resu
     before = view.decisions.get(call)
     kept = (before.path, before.size, before.sha256) if before else ("", 0, "")
     return ResultDecided(call, "cleared", why, dump(CLEARED), *kept, strips)
-
-
-def _strips(view: View, world: World, call: str) -> tuple[Strip, ...]:
-    """Thinking behind the first cleared result."""
-    if not world.binds:
-        return ()
-    return world.unbound(dropwhile(lambda item: call not in item.results, view.items))

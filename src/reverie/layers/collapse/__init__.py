@@ -3,14 +3,14 @@
 Instead of letting the context grow to the window and summarising it, old rounds are sealed:
 each call becomes a line that says what was asked, how it ended and by which reference the
 whole can be read back; the user's words stay as they were said, the assistant's answers up
-to a limit. No model is called and nothing is lost. Sealed bytes do not change, a long-lived
-mark stands behind them, and a seal writes only its new lines and the kept end of the tail.
-What the lines are is said at their head, in bytes that never leave. When lines pass their
-budget the older ones fold (`folding`).
+to a limit. No model is called; the transcript keeps it all. Sealed bytes do not change, a
+long-lived mark stands behind them, and a seal writes only its new lines and the kept end of
+the tail. What the lines are is said at their head, in bytes that never leave. When lines pass
+their budget the older ones fold (`folding`).
 
-When to seal is a calculation (`price`). On a provider whose thinking is bound to what
-precedes it, a seal waits for the end of a turn, or for the tail's limit; thinking that is
-kept is stripped in the same record.
+When to seal is a calculation (`price`). Where the tail holds thinking, and the provider binds
+it to what precedes it, a seal waits for the end of a turn, or for the tail's limit; thinking
+that is kept is stripped in the same record.
 """
 
 from __future__ import annotations

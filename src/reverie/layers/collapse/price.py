@@ -61,7 +61,9 @@ def is_cold(view: View, world: World) -> bool:
 def is_due(view: View, world: World, price: SealPrice, limit: int) -> bool:
     if price.tail > limit:
         return True
-    return (price.pays or price.cold) and (not world.binds or _turn_begins(view))
+    if not (price.pays or price.cold):
+        return False
+    return not world.unbound(view.items.since(view.live)) or _turn_begins(view)
 
 
 def _turn_begins(view: View) -> bool:

@@ -112,7 +112,8 @@ def kept_from(view: View, world: World, settings: Settings) -> int | GaveUp:
     """The first item that stays: everything uncovered, and a usable tail before it."""
     items, last = view.items, min(covered(view), _unanswered(view) - 1)
     if view.open_calls:
-        if world.binds:  # their message keeps its thinking, so nothing before it may change
+        # their message keeps its thinking, so nothing before it may change
+        if world.unbound(items):
             return GaveUp("calls still wait for their results")
         waiting = set(view.open_calls)
         last = min(last, *(n - 1 for n, i in enumerate(items) if waiting.intersection(i.calls)))
