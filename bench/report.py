@@ -17,7 +17,8 @@ Written by `python -m bench report` from `bench/results`; `make bench` measures 
 `make bench QUICK=1` a part in five minutes. Every figure stands beside a peer or a bound of the
 same run: a peer is another program, with its own code, on the same work; a bound is a limit that
 we set ourselves, or what no program can do without. Costs of sessions are billed by a simulated
-prompt cache, and a replay's course is fixed: it shows what is missing from a request, not whether a
+prompt cache, without thinking and without background model calls (extraction, notes), unless a row
+says otherwise. A replay's course is fixed: it shows what is missing from a request, not whether a
 model would have thought better or worse.
 
 | sign | meaning |

@@ -11,7 +11,7 @@ Messages, chat completions and responses; dicts or SDK objects. What comes out:
    each result begins with the one before.
 4. It fits the window, or `PromptTooLong` is raised.
 5. No network, no disk, no clock, unless `store=`, `memory=` or `summarizer=` asks for it.
-6. Whatever left can be read back whole by its reference.
+6. The text of whatever left can be read back whole by its reference; a picture cannot.
 7. Where the model cannot read back, nothing leaves before the window forces it, and then
    one warning says so.
 """
