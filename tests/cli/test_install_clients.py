@@ -51,7 +51,7 @@ def test_uninstall_alone_takes_everything_back(run: Run, user: Path, home: Path)
     for client in ("claude-code", "codex", "opencode"):
         run("install", client, "--yes", code=0)
     done = run("uninstall", "--yes", code=0)
-    assert done.out.count("directly again") == 3
+    assert done.out.count("names the proxy no longer") == 3
     assert [str(p.relative_to(user)) for p in user.rglob("*") if p.is_file()] == [
         ".claude/settings.json"
     ]

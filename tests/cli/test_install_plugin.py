@@ -27,7 +27,7 @@ def test_it_is_shown_first_written_at_a_yes_and_taken_back_whole(
     run: Run, user: Path, folder: Path
 ) -> None:
     asked = run(*INSTALL, input="n\n", code=1)
-    assert "reverie.apps.hook" in asked.out
+    assert "reverie hook" in asked.out
     assert not folder.exists()
     run(*INSTALL, input="y\n", code=0)
     assert {name: (folder / name).read_text() for name in plugin_files()} == plugin_files()

@@ -83,7 +83,7 @@ def test_requests_of_an_installed_client_arrive_and_doctor_says_so(
     settings.parent.mkdir(parents=True)
     settings.write_text(text)
     told = reverie(desk, "install", client, "--yes", "--port", desk.environ["PORT"])
-    assert "now speaks through the proxy" in told
+    assert f"{settings} names the proxy now" in told
     assert "no request has arrived" in reverie(desk, "doctor")
     assert "done (rest)" in RUNS[client](desk)
     assert [entry.status for entry in engine.log if entry.body]

@@ -142,10 +142,16 @@ async def test_what_a_repository_brings_runs_only_once_it_is_trusted(place: Plac
 def test_our_own_settings_take_that_form_too_and_our_own_program_is_left_out(place: Place) -> None:
     both = [*command("true", "Bash"), {"command": "true"}]
     write(place.home / "settings.json", {"hooks": {"PreToolUse": both}})
-    place.write(
-        Stop=command("/usr/bin/python3 -I -m reverie.apps.hook"), SessionEnd=command("true")
+    ours = (
+        "/usr/bin/python3 -I -m reverie.apps.hook",
+        "[ -x /a ] || exit 0; exec '/a b/reverie' hook",
     )
-    assert len(place.hooks()) == 2
+    place.write(
+        Stop=[*command(ours[0]), *command(ours[1])],
+        SessionEnd=command("true"),
+        UserPromptSubmit=command("notify 'no reverie hook' here"),
+    )
+    assert len(place.hooks()) == 3
     assert place.told == ""
 
 

@@ -88,6 +88,19 @@ def test_what_one_session_was_told_holds_a_call_of_the_next(tmp_path: Path) -> N
     assert len(memory.list()) == 1
 
 
+@pytest.mark.parametrize("version", ["2.1.197", "2.1.325"])
+def test_calls_run_once_the_package_is_gone(version: str, tmp_path: Path) -> None:
+    session, _ = installed(version, tmp_path)
+    plugin = tmp_path / "home" / ".claude" / "skills" / "reverie"
+    here = json.loads((plugin / ".mcp.json").read_text())["mcpServers"]["reverie"]["command"]
+    for name in (".mcp.json", "hooks/hooks.json"):
+        text = (plugin / name).read_text()
+        (plugin / name).write_text(text.replace(here, "/gone/bin/reverie"))
+    requests = session("Ship it", rule(call("Bash", command="echo it ran", description="x")))
+    (ran,) = results(requests)
+    assert "it ran" in ran
+
+
 def results(requests: list[dict[str, Any]]) -> list[str]:
     """What the calls of a session came back with, as its longest request sends it."""
     last = max(requests, key=lambda one: len(one["messages"]))

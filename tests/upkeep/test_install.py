@@ -106,10 +106,9 @@ def test_comments_order_and_indentation_stay() -> None:
     assert "// why" in plan.text
 
 
-def test_a_gateway_that_was_set_is_told_and_comes_back() -> None:
+def test_a_gateway_that_was_set_comes_back() -> None:
     text = '{"env": {"ANTHROPIC_BASE_URL": "https://gate.example"}}'
     plan = there(CLAUDE, text)
-    assert any("https://gate.example" in note and "--upstream" in note for note in plan.notes)
     assert plan.text is not None
     later = plan.text.replace('{"env"', '{"b": 1, "env"')
     after = back(CLAUDE, later, plan)

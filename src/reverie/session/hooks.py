@@ -52,7 +52,7 @@ MAX_REASON = 2_000
 _MEMBERS = frozenset({"command", "matcher", "timeout"})
 _SUBJECTS = {"SessionStart": "source", "PreCompact": "trigger", "PostCompact": "trigger"}
 """What a matcher is held against; for all others the name of a tool."""
-_OURS = "reverie.apps.hook"
+_OURS = re.compile(r"reverie\.apps\.hook|\breverie'? hook$")
 """Our own program for Claude Code's hooks, which has nothing to do here."""
 
 
@@ -143,7 +143,7 @@ def hooks_in(file: SettingsFile) -> tuple[list[Hook], list[Problem]]:
             for hook in _rows(event, cast("list[object]", rows), place):
                 if isinstance(hook, str):
                     problems.append(Problem("error", place, key, hook))
-                elif _OURS not in hook.command:
+                elif not _OURS.search(hook.command):
                     hooks.append(hook)
     return hooks, problems
 

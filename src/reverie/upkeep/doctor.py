@@ -40,6 +40,7 @@ from reverie.upkeep import home_files
 from reverie.upkeep.installed import KnownClients
 from reverie.upkeep.memory import find_memory, list_memories
 from reverie.upkeep.place import ProjectPlace
+from reverie.upkeep.plugin import is_outdated
 from reverie.upkeep.proxy_address import ProxyAddress, known_token, object_in, status
 from reverie.upkeep.retention import holder
 from reverie.upkeep.switch import is_on
@@ -332,6 +333,10 @@ def _clients(examined: Examination) -> Iterator[Check]:
             yield Check("clients", "problem", f"{name}: its settings no longer name the proxy", do)
             continue
         yield _traffic(name, address)
+    if is_outdated(place.environ):
+        what = "claude-code: the plugin's hooks block every call once this package is gone"
+        do = "`reverie install claude-code --plugin` writes hooks that do not"
+        yield Check("clients", "problem", what, do)
 
 
 def _traffic(name: str, address: ProxyAddress) -> Check:

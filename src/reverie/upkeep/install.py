@@ -166,8 +166,6 @@ def install(client: Client, text: str | None, wishes: tuple[Wish, ...]) -> Insta
             continue
         if patch is None:
             continue
-        if edit.replaced:
-            notes.append(_instead(wish, edit.old))
         now = patch.on(now)
         edits.append(edit)
         patches.append(patch)
@@ -178,9 +176,9 @@ def install(client: Client, text: str | None, wishes: tuple[Wish, ...]) -> Insta
     return InstallPlan(now, tuple(notes), done)
 
 
-def _instead(wish: Wish, old: Any) -> str:
-    told = f"{'.'.join(wish.path)} was {json.dumps(old)}"
-    return f"{told}; if your requests must go there, start `reverie proxy --upstream` with it"
+def values(client: Client, text: str | None) -> dict[str, Any]:
+    """Return a client's settings as an object; {} where there are none."""
+    return _toml(text or "") if client.form == "toml" else jsonc.read(text or "{}").value
 
 
 def uninstall(client: Client, text: str | None, done: Installation) -> InstallPlan:

@@ -14,7 +14,7 @@ import json
 import os
 import stat
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,10 @@ from reverie.errors import InvalidInput, NotFound, PathRefused, StoreError
 from reverie.settings.values import read_object
 from reverie.store.files import Folder
 from reverie.upkeep import install as plans
+from reverie.upkeep.gateways import gateways
 from reverie.upkeep.install import CLIENTS, Client, Edit, Installation, InstallPlan, Wish
 from reverie.upkeep.jsonc import TextPatch
-from reverie.upkeep.proxy_address import PORT, ProxyAddress, forget_token, make_token
+from reverie.upkeep.proxy_address import PORT, ProxyAddress, forget_token, make_token, status
 
 _RECORDS = "installed"
 _MOST = 4_000_000
@@ -41,6 +42,7 @@ class SettingsChange:
     folders: tuple[str, ...] = ()
     """What was made for it, outermost first."""
     port: int = PORT
+    upstreams: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def needed(self) -> bool:
@@ -72,7 +74,19 @@ class KnownClients:
                 bare = plans.uninstall(client, old, _installation(record)).text
                 made = (*record["folders"], *made)
             plan = plans.install(client, bare, client.wishes(address, self.home))
-        return SettingsChange(client, path, old, plan, tuple(dict.fromkeys(made)), port)
+        folder, values = self._file(client).parent, plans.values(client, bare)
+        found = gateways(name, values, self.environ, folder, address.token)
+        kept = (record or {}).get("upstreams", {})  # stays until it is taken back
+        upstreams = {api: url or kept.get(api, "") for api, url in found.items()}
+        others = self.upstreams(port, but=name)
+        if any(others.get(api, url) != url for api, url in upstreams.items()):
+            what = f"Another client has the proxy on port {port} forward elsewhere"
+            raise InvalidInput(what, do=f"Take another port, as in `--port {port + 1}`")
+        same = kept == upstreams and self.port(name) == port
+        if any(upstreams.values()) and not same and status(address) is not None:
+            what = f"A proxy runs on port {port} that does not forward to the gateway of {name}"
+            raise InvalidInput(what, do="Stop it, install again, then start it again")
+        return SettingsChange(client, path, old, plan, tuple(dict.fromkeys(made)), port, upstreams)
 
     def uninstall(self, name: str) -> SettingsChange | None:
         """What taking it back would change; None where nothing was installed."""
@@ -102,6 +116,7 @@ class KnownClients:
     def _keep(self, change: SettingsChange) -> None:
         record = asdict(change.plan.installation) if change.plan.installation else {}
         record |= {"file": str(change.path), "folders": list(change.folders), "port": change.port}
+        record["upstreams"] = change.upstreams
         with Folder(self.home / _RECORDS) as folder:
             folder.write(f"{change.client.name}.json", json.dumps(record, indent=1).encode())
 
@@ -150,6 +165,18 @@ class KnownClients:
         """The port that a client was pointed at."""
         found = (self.record(name) or {}).get("port")
         return found if isinstance(found, int) else PORT
+
+    def upstreams(self, port: int, but: str = "") -> dict[str, str]:
+        """Return where the clients of a port have it forward to, by API."""
+        found: dict[str, str] = {}
+        for name in (one for one in self.installed() if one != but and self.port(one) == port):
+            record = self.record(name) or {}
+            over = any(str(edit["old"]).startswith("http") for edit in record["edits"])
+            if over and "upstreams" not in record:
+                what = f"{name} was installed over a gateway by a version that did not keep it"
+                raise InvalidInput(what, do=f"Run `reverie install {name}` again")
+            found |= record.get("upstreams", {})
+        return found
 
     def _file(self, client: Client) -> Path:
         user = Path(self.environ.get("HOME", "") or os.path.expanduser("~"))

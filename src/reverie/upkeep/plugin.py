@@ -12,10 +12,10 @@ import contextlib
 import json
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ SECONDS = {
     "Stop": 60,
     "PreCompact": 60,
     "SessionEnd": 60,
+    "PreToolUse": 10,
 }
 _SKILL = """\
 ---
@@ -73,8 +74,16 @@ forget`: that is theirs to run.
 """
 
 
-def plugin_files(python: str = sys.executable) -> dict[str, str]:
-    """The plugin, file by file."""
+def program() -> str:
+    """Return the path of the installed `reverie`."""
+    called, beside = os.path.abspath(sys.argv[0]), os.path.dirname(sys.executable)
+    found = shutil.which(called) if os.path.basename(called) == NAME else None
+    return found or shutil.which(NAME, path=beside) or shutil.which(NAME) or NAME
+
+
+def plugin_files() -> dict[str, str]:
+    """Return the plugin's files by name."""
+    server = {"command": program(), "args": ["mcp"], "env": {"PYTHONPATH": ""}}
     return {
         MANIFEST: _json(
             {
@@ -83,30 +92,21 @@ def plugin_files(python: str = sys.executable) -> dict[str, str]:
                 "description": "Long-term memory: sessions feed it, and are told what fits.",
             }
         ),
-        HOOKS: _json({"hooks": _hooks(python)}),
-        SERVERS: _json({"mcpServers": {NAME: {"command": python, "args": _server()}}}),
+        HOOKS: _json({"hooks": _hooks(program())}),
+        SERVERS: _json({"mcpServers": {NAME: server}}),
         SKILL: _SKILL,
     }
 
 
-def _server() -> list[str]:
-    return ["-I", "-m", "reverie.apps.cli", "mcp"]
-
-
-def _hooks(python: str) -> dict[str, Any]:
-    """Without the folder it runs in on its path: a project may hold modules of any name."""
-    command = f"{shlex.quote(python)} -I -m reverie.apps.hook"
-    found: dict[str, Any] = {
-        event: [{"hooks": [{"type": "command", "command": command, "timeout": seconds}]}]
+def _hooks(ours: str) -> dict[str, Any]:
+    """Return the hooks: calls pass where the program is gone; a project's modules are not run."""
+    path = shlex.quote(ours)
+    command = f"[ -x {path} ] || exit 0; PYTHONPATH= exec {path} hook"
+    line = {"type": "command", "command": command}
+    return {
+        event: [{"matcher": "*", "hooks": [{**line, "timeout": seconds}]}]
         for event, seconds in SECONDS.items()
     }
-    before = find_spec("reverie.apps.hook.before_call")
-    if before is not None and before.origin:
-        judged = f"{shlex.quote(python)} -I -S {shlex.quote(before.origin)}"
-        found["PreToolUse"] = [
-            {"matcher": "*", "hooks": [{"type": "command", "command": judged, "timeout": 10}]}
-        ]
-    return found
 
 
 def _json(value: object) -> str:
@@ -153,6 +153,12 @@ def plan_install(environ: Mapping[str, str]) -> PluginChange:
                 do="Move it away; nothing was changed",
             )
     return PluginChange(folder, old, {name: wanted.get(name) for name in old})
+
+
+def is_outdated(environ: Mapping[str, str]) -> bool:
+    """Tell whether an installed plugin's hooks name a file inside the package."""
+    folder = plugin_folder(environ)
+    return bool(_kept(folder)) and "before_call.py" in (_read(folder / HOOKS) or "")
 
 
 def plan_uninstall(environ: Mapping[str, str]) -> PluginChange | None:

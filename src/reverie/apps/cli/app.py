@@ -78,9 +78,8 @@ COMMANDS = {
         f"{HERE}.fleet:app", "Run background work over many projects, on one host or many."
     ),
     "mcp": LazyCommand(f"{HERE}.mcp:mcp", "Serve a project's memory to MCP clients."),
-    "install": LazyCommand(
-        f"{HERE}.install:install", "Let a client (Claude Code, Codex, …) speak through the proxy."
-    ),
+    "hook": LazyCommand(f"{HERE}.install_plugin:hook", "Answer one hook event of Claude Code."),
+    "install": LazyCommand(f"{HERE}.install:install", "Set up Claude Code, Codex or opencode."),
     "uninstall": LazyCommand(f"{HERE}.install:uninstall", "Take back what `install` wrote."),
     "proxy": LazyCommand(
         f"{HERE}.proxy:proxy", "Give an agent in use memory and context by one URL."

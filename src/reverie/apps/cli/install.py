@@ -1,4 +1,4 @@
-"""`reverie install` and `reverie uninstall`: a client speaks through the proxy, and no longer.
+"""`reverie install` and `reverie uninstall`: point a client at the proxy, and take it back.
 
 What would change is shown first, as a diff, and written at the user's word. Taking it back
 leaves the client's settings as they were; what the user has edited since stays.
@@ -10,7 +10,7 @@ import shutil
 
 import click
 
-from reverie.apps.cli.install_plugin import install_plugin, uninstall_plugin
+from reverie.apps.cli.install_plugin import ask, install_plugin, uninstall_plugin
 from reverie.apps.cli.options import json_option, port_option
 from reverie.apps.cli.show import document, say
 from reverie.errors import InvalidInput
@@ -38,7 +38,7 @@ yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @yes_option
 @json_option
 def install(client: str, port: int, plugin: bool, yes: bool, as_json: bool) -> None:
-    """Let a client speak through the proxy: shows what would change, then asks."""
+    """Point a client's settings at the proxy: shows what would change, then asks."""
     if plugin:
         if client != CLAUDE:
             raise InvalidInput("Only Claude Code has a plugin", where=client)
@@ -48,16 +48,17 @@ def install(client: str, port: int, plugin: bool, yes: bool, as_json: bool) -> N
     change = clients.install(client, port)
     title = change.client.title
     if change.needed:
-        _ask(change, yes, as_json, "Write this?")
+        ask(_shown(change), yes, as_json, "Write this?")
+    if change.plan.installation is not None:
         clients.carry_out(change)
-        told = f"{title} now speaks through the proxy. Start it: {_start(port)}"
-    else:
-        told = f"{title} speaks through the proxy already. To start it: {_start(port)}"
     if as_json:
         document(_told(change) | {"installed": True, "start": _start(port)})
-    else:
-        say(told)
-        say(f"`reverie doctor` says whether its requests arrive; {_back(client)} takes it back.")
+        return
+    written = "names the proxy now" if change.needed else "named the proxy already"
+    say(f"{change.path} {written}. Start the proxy: {_start(port)}")
+    for url in filter(None, change.upstreams.values()):
+        say(f"It forwards to the gateway that {title} had: {url}")
+    say(f"Ask {title} something; then `reverie doctor` says whether a request arrived.")
 
 
 @click.command()
@@ -79,7 +80,7 @@ def uninstall(client: str | None, everything: bool, yes: bool, as_json: bool) ->
     found = [client] if client else list(clients.installed())
     changes = [change for name in found if (change := clients.uninstall(name)) is not None]
     for change in changes:
-        _ask(change, yes, as_json, "Take this back?")
+        ask(_shown(change), yes, as_json, "Take this back?")
         clients.carry_out(change)
     plugin = uninstall_plugin(yes=yes, as_json=as_json) if client in (None, CLAUDE) else None
     kept = client is not None or clients.sweep()
@@ -90,7 +91,7 @@ def uninstall(client: str | None, everything: bool, yes: bool, as_json: bool) ->
         document({"uninstalled": done, "removed": str(clients.home) if removed else None})
         return
     for change in changes:
-        say(f"{change.client.title} speaks to its provider directly again.")
+        say(f"{change.path} names the proxy no longer.")
     if not changes and plugin is None:
         say(f"Nothing was installed for {CLIENTS[client].title if client else 'any client'}.")
     if removed:
@@ -118,16 +119,9 @@ def _clients() -> KnownClients:
     return KnownClients(environ, places.home(environ))
 
 
-def _ask(change: SettingsChange, yes: bool, as_json: bool, question: str) -> None:
-    if as_json:
-        if not yes:
-            raise InvalidInput("--json cannot ask for confirmation", do="Give --yes")
-        return
-    say(change.diff() or f"{change.path} stays as it is.")
-    for note in change.plan.notes:
-        say(f"Note: {note}")
-    if not yes:
-        click.confirm(question, abort=True)
+def _shown(change: SettingsChange) -> str:
+    notes = (f"Note: {note}" for note in change.plan.notes)
+    return "\n".join((change.diff() or f"{change.path} stays as it is.", *notes))
 
 
 def _told(change: SettingsChange) -> dict[str, object]:
@@ -137,12 +131,9 @@ def _told(change: SettingsChange) -> dict[str, object]:
         "changed": change.needed,
         "diff": change.diff(),
         "notes": list(change.plan.notes),
+        "upstreams": dict(change.upstreams),
     }
 
 
 def _start(port: int) -> str:
     return "reverie proxy" if port == PORT else f"reverie proxy --port {port}"
-
-
-def _back(client: str) -> str:
-    return f"`reverie uninstall {client}`"

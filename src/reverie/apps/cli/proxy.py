@@ -9,9 +9,11 @@ import click
 
 from reverie.apps.cli.options import json_option, port_option
 from reverie.apps.cli.show import json_line, note, say
+from reverie.errors import InvalidInput
 from reverie.providers.extras import extra
 from reverie.settings import Settings, environment
 from reverie.store import home as places
+from reverie.upkeep.installed import KnownClients
 from reverie.upkeep.proxy_address import PORT, ProxyAddress
 
 if TYPE_CHECKING:
@@ -75,11 +77,17 @@ def proxy(
     import anyio
 
     with extra("proxy", "The proxy cannot serve"):
-        from reverie.apps.proxy.running import run, upstreams_of
+        from reverie.apps.proxy.running import Upstreams, run, upstreams_of
     from reverie.middleware.engine import CHARACTERS, EngineRules
     from reverie.middleware.shadow import ShadowRules
 
     environ = environment()
+    kept = KnownClients(environ, places.home(environ)).upstreams(port)
+    if any(kept.values()) and (upstream or upstream_openai):
+        what = f"Installed clients have gateways that port {port} forwards to"
+        raise InvalidInput(what, do="Leave out --upstream, or take another --port")
+    given = upstreams_of(upstream, upstream_openai)
+    upstreams = Upstreams(*(kept.get(api) or given.base(api) for api in ("anthropic", "openai")))
     shadows = ShadowRules(
         places.home(environ),
         environ,
@@ -97,7 +105,7 @@ def proxy(
             _welcome(address, record=record, memory=memory == "on")
         sys.stdout.flush()
 
-    anyio.run(run, rules, upstreams_of(upstream, upstream_openai), port, ready, _explain(explain))
+    anyio.run(run, rules, upstreams, port, ready, _explain(explain))
 
 
 def _worker(background: str) -> Callable[[str, Settings], Model]:

@@ -1,6 +1,6 @@
 """Before a call of Claude Code runs: hold it where a rule of the user's speaks against it.
 
-    python -I -S before_call.py < event.json
+    reverie hook < event.json
 
 Told of a call as a PreToolUse event on standard input; answers with a decision and the rule as its
 reason, or with nothing, and then the call goes its way. It starts for every call, so it loads the
@@ -16,6 +16,7 @@ agent must not stand still because a file could not be read.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import stat
@@ -48,9 +49,19 @@ def _leaves() -> None:
             sys.modules[name] = stub
 
 
-def main() -> int:
+def hook() -> int:
+    """Answer any event of Claude Code on standard input; return the exit status."""
+    data = sys.stdin.buffer.read(MAX_EVENT)
+    if b'"PreToolUse"' in data:
+        return main(data)
+    from reverie.apps.hook import events
+
+    return events.main(io.BytesIO(data), sys.stdout)
+
+
+def main(data: bytes | None = None) -> int:
     try:
-        event: Any = json.loads(sys.stdin.buffer.read(MAX_EVENT))
+        event: Any = json.loads(sys.stdin.buffer.read(MAX_EVENT) if data is None else data)
         answer = judged(event) if isinstance(event, dict) else None  # pyright: ignore[reportUnknownArgumentType]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         sys.stderr.write(f"reverie: the call was not held against rules: {str(error)!a}\n")
