@@ -8,7 +8,7 @@ mutation. Checked here, without running anything:
 - a built row's tests exist and carry `@pytest.mark.spec` for it;
 - a test that carries a mark is named by a row of that section;
 - a mutation's `find` stands exactly once in its file, and its tests exist;
-- every threat has one row, `T.1` to `T.82`; a built one names tests that exist, and a test
+- every threat has one row, `T.1` to `T.97`; a built one names tests that exist, and a test
   called `test_row_25_…` is named by `T.25`.
 
 `python -m scripts.mutations` applies the mutations.
@@ -30,10 +30,10 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 MANIFEST = "tests/manifest.toml"
-THREATS = range(1, 83)
+THREATS = range(1, 98)
 SECTIONS = (
-    *(str(number) for number in range(1, 19)),
-    *(f"B{number}" for number in range(1, 22)),
+    *(str(number) for number in range(1, 20)),
+    *(f"B{number}" for number in range(1, 25)),
     "project",
 )
 
