@@ -91,8 +91,8 @@ class Client:
                 {
                     "type": "tool_use",
                     "id": name,
-                    "name": "Read",
-                    "input": {"file_path": "a.txt", **given},
+                    "name": "Bash",
+                    "input": {"command": "cat a.txt", **given},
                 }
             )
         self.messages.append({"role": "assistant", "content": calls})

@@ -612,3 +612,35 @@ def test_record_passes_every_byte_and_replay_reads_what_was_kept(
     told = CliRunner().invoke(replay, [str(kept[0]), "--json"])
     assert told.exit_code == 0, told.output
     assert "collapse" in told.output
+
+
+# Websockets
+
+
+@pytest.mark.parametrize("path", ["/{token}/openai/v1/responses", "/{token}/nothing", "/", "/x/y"])
+def test_an_upgrade_to_a_websocket_is_declined_at_once_and_plain_http_goes_on(
+    home: Path, path: str
+) -> None:
+    with provider(["Good."]) as upstream, proxied(home, upstream.anthropic_url) as proxy:
+        found = proxy.address
+        lines = (
+            f"GET {path.format(token=found.token)} HTTP/1.1",
+            f"Host: 127.0.0.1:{found.port}",
+            "Connection: keep-alive, Upgrade",
+            "Upgrade: WebSocket",
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+            "Sec-WebSocket-Version: 13",
+            "",
+            "",
+        )
+        with socket.create_connection(("127.0.0.1", found.port), 10) as peer:
+            peer.sendall("\r\n".join(lines).encode())
+            answer = peer.makefile("rb")
+            assert answer.readline().startswith(b"HTTP/1.1 426 ")
+            headers = dict(line.split(b": ", 1) for line in iter(answer.readline, b"\r\n"))
+            answer.read(int(headers[b"content-length"]))
+            assert headers[b"upgrade"] == b"HTTP/1.1\r\n"
+            peer.sendall(f"GET /{found.token}/status HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            assert answer.readline().startswith(b"HTTP/1.1 200")
+        assert proxy.post(MESSAGES, BODY).status_code == 200
+    assert len(upstream.requests) == 1

@@ -52,9 +52,9 @@ async def test_conversations_at_once_are_all_taken_in_however_many(home: Path) -
         assert "That was answered." in own[0]
 
 
-async def test_a_request_that_is_cancelled_holds_no_shadow(home: Path) -> None:
+async def test_a_request_that_is_cancelled_holds_no_shadow(home: Path, tmp_path: Path) -> None:
     made = engine(home)
-    client = Client(made).says("This is a question")
+    client = Client(made, folder=str(tmp_path)).says("This is a question")
     data = client.body()
     opened = made.shadows._open  # pyright: ignore[reportPrivateUsage]
     await client.asks()

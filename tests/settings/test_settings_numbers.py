@@ -27,6 +27,7 @@ SPEC_17 = {
     "compact_buffer_share": 0.065,
     "result_characters": 50_000,
     "message_result_characters": 200_000,
+    "read_whole": 25_000,
     "result_preview_bytes": 2_000,
     "microcompact_idle_minutes": 60,
     "microcompact_kept": 5,

@@ -275,7 +275,7 @@ class Fitter:
 
     def _put_files(self, view: View) -> None:
         assert self._shelf is not None  # the caller has seen to it
-        originals = Originals(self._adoption)
+        originals = Originals(self._adoption, plain=True)
         pieces = (piece.block for item in view.items for piece in item.pieces)
         cited = [name for block in pieces for name in REFERENCE.findall(block.raw)]
         stubs = [reference(call) for call, made in view.decisions.items() if made.content]

@@ -11,6 +11,7 @@ from typing import Any
 
 from reverie.light import dataclass
 from reverie.transcript.blocks import Block, members, text_of
+from reverie.transcript.file_reads import undecorated
 from reverie.transcript.names import reference
 from reverie.wire.adopting import Adopted, Adoption
 
@@ -31,6 +32,7 @@ class Originals:
     """The messages behind a fitted list."""
 
     adoption: Adoption
+    plain: bool = False  # without the numbers that a tool puts before the lines of a file
 
     def find(self, wanted: str) -> Original | None:
         """All that a reference names: in a long list two calls may share one."""
@@ -60,7 +62,9 @@ class Originals:
             if (isinstance(content, list))
             else []
         )
-        text = "\n\n".join([*[s for s in said if s], asked, text_of(content)])
+        given, found = call.value.get("input"), text_of(content)
+        found = undecorated(call.get("name"), given, found) if self.plain else found
+        text = "\n\n".join([*[s for s in said if s], asked, found])
         return Original(f"{call.get('name')} {reference(call.call)}", text, tuple(media))
 
     def _result(self, call: str) -> Block | None:

@@ -20,6 +20,7 @@ from typing import cast
 
 from reverie.errors import StoreError
 from reverie.transcript.blocks import Block, Json, dump, members, text_of
+from reverie.transcript.file_reads import stays_whole
 from reverie.transcript.names import outline, reference
 from reverie.transcript.records import (
     AssistantMessage,
@@ -97,8 +98,7 @@ async def _decided(
     for result in results:
         if result.call in view.decisions:
             continue
-        read = _reads_stored(result, view, budgets.way_back)
-        budget = None if read else budgets.of(result.tool)
+        budget = None if _stays(result, view, budgets) else budgets.of(result.tool)
         if budget is None:
             out.append(ResultDecided(result.call, "kept", "the tool bounds its own output"))
         elif len(result.text) <= budget:
@@ -125,7 +125,7 @@ async def per_message(view: View, world: World) -> Sequence[Record]:
         for r in results
         if budgets.of(r.tool) is not None
         and _is_whole(r, view, decided.get(r.call))
-        and not _reads_stored(r, view, budgets.way_back)
+        and not _stays(r, view, budgets)
     ]
     for result in sorted(movable, key=lambda r: -len(r.text)):
         small = len(result.text) <= budgets.settings.result_preview_bytes
@@ -159,6 +159,16 @@ def _unsent(view: View) -> list[Result]:
                 text = text_of(block.value.get("content"))
                 out.append(Result(call, known.name if known else "", block, text))
     return out
+
+
+def _stays(result: Result, view: View, budgets: Budgets) -> bool:
+    """Whether a result stays whatever the budgets say: a file that is read back, or, where a tool
+    of a client's own does that, one that such a tool read."""
+    read = _reads_stored(result, view, budgets.way_back)
+    if read or not budgets.way_back.folder:
+        return read
+    limit = budgets.settings.read_whole * budgets.settings.text_bytes_per_token
+    return stays_whole(result.tool, _given(result.call, view), result.text, limit)
 
 
 def _reads_stored(result: Result, view: View, way_back: WayBack) -> bool:

@@ -14,9 +14,9 @@ from typing import Literal, TypeAlias, cast
 
 from reverie.light import dataclass
 from reverie.middleware import chain
-from reverie.middleware.scanning import Body
+from reverie.middleware.scanning import Body, given_value
 from reverie.middleware.speakers import is_notice
-from reverie.transcript.blocks import text_of
+from reverie.transcript.blocks import dump, text_of
 
 Kind: TypeAlias = Literal["main", "agent", "compaction", "side"]
 SESSION = ("x-claude-code-session-id", "x-session-id", "session-id", "session_id")
@@ -79,6 +79,32 @@ def prompt_of(body: Body, kind: Kind) -> str:
         return ""
     text = text_of(body.value(spoken[-1])).strip()
     return "" if is_notice(text) else text
+
+
+# --- the person
+
+
+def person_of(body: Body, *, folder: bool) -> str:
+    """Who asks behind a key, as a body names them, without a client's session; "" where nobody is
+    named. Claude Code names the login of the machine's own user: where its `folder` is known,
+    that is nobody else."""
+    about = chain.as_value(body.members.get("metadata")).get("user_id")
+    given = (body.members.get("safety_identifier"), body.members.get("user"), about)
+    texts = (str(one) for one in given if isinstance(one, (str, int)))
+    person, is_login = _sessionless(next((one for one in texts if one.strip()), ""))
+    return "" if is_login and folder else person
+
+
+def _sessionless(text: str) -> tuple[str, bool]:
+    """An id without the session in it; and whether it is of the form of Claude Code's."""
+    login = text.rpartition("_session_")[0]
+    if login.startswith("user_") and "_account_" in login:
+        return "" if login == "user__account_" else login, True
+    value = chain.as_value(given_value(text))
+    if "session_id" not in value:
+        return text, False
+    rest = {name: value[name] for name in sorted(value) if name != "session_id" and value[name]}
+    return dump(rest) if rest else "", "device_id" in rest or "account_uuid" in rest
 
 
 # --- the project

@@ -63,6 +63,12 @@ def seed(credential: str) -> bytes:
     ).digest()
 
 
+def seed_of(person: str, tenant: bytes) -> bytes:
+    """Where the chain of one person begins, of those behind one credential."""
+    named = person.encode("utf-8", "surrogatepass")
+    return blake2b(tenant + named, digest_size=SIZE, person=b"person").digest()
+
+
 def extended(chain: bytes, role: str, block: bytes) -> bytes:
     """The chain behind one more block."""
     return blake2b(chain + role.encode() + block, digest_size=SIZE).digest()

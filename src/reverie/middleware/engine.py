@@ -18,14 +18,17 @@ import anyio
 from anyio import to_thread
 
 from reverie.alone import alone, tried
+from reverie.errors import ReverieError
 from reverie.layers.tool_results import ends, file_of, stored
 from reverie.light import dataclass
+from reverie.middleware import chain
 from reverie.middleware.callers import (
     SWITCH,
     Caller,
     caller_of,
     folder_of,
     kind_of,
+    person_of,
     prompt_of,
     reader_of,
 )
@@ -36,9 +39,14 @@ from reverie.middleware.outgoing import Asked, OutgoingPlan, ResultLimits, plan,
 from reverie.middleware.scanning import Body, Known, ScannedPart, UnreadableBody, scan
 from reverie.middleware.shadow import Shadow, ShadowRules
 from reverie.middleware.shadows import Shadows
+from reverie.providers.capabilities import tabled
 from reverie.settings import DEFAULTS, Settings
+from reverie.store import home as places
+from reverie.store.addresses import address_folder, named_project
 from reverie.store.files import Folder
+from reverie.transcript.file_reads import undecorated
 from reverie.transcript.names import reference
+from reverie.transcript.tokens import context_window
 from reverie.wire.reading import Format
 from reverie.world import Notice, Reply, WayBack
 
@@ -126,7 +134,7 @@ class Engine:
             return self._passed(data, "off")
         try:
             asked = self._read(form, headers, data)
-        except UnreadableBody as error:
+        except (UnreadableBody, ReverieError, OSError) as error:
             self._say(f"a body passed as it is: {error}")
             return self._passed(data, "passed: not readable")
         if asked.kind == "side":
@@ -149,21 +157,43 @@ class Engine:
             raise UnreadableBody("it is not UTF-8") from error
         caller = caller_of(headers, self.rules.scope)
         body = scan(text, form, caller.seed, caller.thread, self._known)
+        folder = project = self._project(body, caller, headers)
+        person = "" if self.rules.folder else person_of(body, folder=bool(project))
+        if person:
+            key = caller.seed
+            caller = replace(caller, seed=chain.seed_of(person, key))
+            body = scan(text, form, caller.seed, caller.thread, self._known)
+            folder = self._began(caller) or self._own(key, project, person)
+        elif not project:  # a place for stored results alone
+            folder = str(self.rules.shadows.home / PLACE / "keys" / caller.seed.hex()[:16])
+            if not os.path.isdir(folder):
+                Folder(Path(folder)).close()
         kind = kind_of(body, headers)
-        return Asked(body, caller, kind, prompt_of(body, kind), self._folder(body, caller, headers))
+        memory = bool(person or project or self.rules.folder)
+        return Asked(body, caller, kind, prompt_of(body, kind), folder, project, memory)
 
-    def _folder(self, body: Body, caller: Caller, headers: Mapping[str, str]) -> str:
-        """The folder whose memory this is: the one a client names, else one of its key's own.
-        A session stays where it began."""
+    def _began(self, caller: Caller) -> str:
+        """Where a session began: there it stays."""
         main = f"{caller.seed.hex()[:12]}:{caller.session}"
-        known = self._log.decisions.sessions.get(main, ("", ""))[1]
-        named = self.rules.folder or known or folder_of(body, headers)
-        if named and os.path.isabs(named) and os.path.isdir(named):
-            return named
-        own = self.rules.shadows.home / PLACE / "keys" / caller.seed.hex()[:16]
-        if not own.is_dir():
-            Folder(own).close()
-        return str(own)
+        return self._log.decisions.sessions.get(main, ("", ""))[1]
+
+    def _project(self, body: Body, caller: Caller, headers: Mapping[str, str]) -> str:
+        """The folder that a client works in, none of ours; "" where it is not known."""
+        named = self.rules.folder or self._began(caller) or folder_of(body, headers)
+        ours = [os.path.realpath(self.rules.shadows.home / one) for one in (PLACE, "projects")]
+        if not self.rules.folder and os.path.realpath(named).startswith(tuple(ours)):
+            return ""
+        return named if os.path.isabs(named) and os.path.isdir(named) else ""
+
+    def _own(self, key: bytes, project: str, person: str) -> str:
+        """The folder of a person's in a project; without one, of those behind a key."""
+        home, environ = self.rules.shadows.home, self.rules.shadows.environ
+        if project:
+            root = places.canonical_root(Path(project))
+            around = places.project_folder(home, root, environ=environ)
+        else:
+            around = named_project(home, f"proxy {key.hex()[:16]}")
+        return str(address_folder(places.transcripts_folder(around, home, environ), person))
 
     async def _made(self, asked: Asked, data: bytes) -> Outgoing:
         if self.rules.dry:
@@ -230,7 +260,12 @@ class Engine:
     def _limits(self, body: Body) -> ResultLimits:
         rules = self.rules
         reader = rules.way_back.tool if rules.way_back else reader_of(body)
-        return ResultLimits(rules.characters, str(rules.shadows.home / "projects"), reader)
+        model = str(body.members.get("model") or "")
+        known, fallback = tabled(model).window, rules.settings.fallback_window
+        window = context_window(model, known=known, fallback=fallback)
+        scaled = rules.settings.scaled(window)
+        whole = scaled.read_whole * scaled.text_bytes_per_token
+        return ResultLimits(rules.characters, str(rules.shadows.home / "projects"), reader, whole)
 
     def _written(
         self, asked: Asked, made: OutgoingPlan, data: bytes, shadow: Shadow | None, *, taken: bool
@@ -238,6 +273,7 @@ class Engine:
         known = self._followed(asked, made)
         text = written(asked, made, known)
         told = f"stored={made.stored} reminders={made.reminded} saved={made.saved}"
+        told += "" if asked.memory else " memory=none"
         self.figures.counts["changed" if text is not None else "unchanged"] += 1
         self.figures.saved += made.saved
         return Outgoing(data if text is None else text.encode(), told, asked, shadow, taken)
@@ -298,6 +334,9 @@ class Engine:
         result = result_of(asked.body, part)
         key, data = file_of(result)
         stem, _, ending = key.rpartition(".")
+        plain = undecorated(*asked.body.called(part), result.text)
+        if plain != result.text:
+            data, ending = plain.encode("utf-8", "surrogatepass"), "txt"
         key = f"{stem}-{part.key[:8]}.{ending}"
         disk = shadow.session.world.disk
         path = await disk.write(key, data)

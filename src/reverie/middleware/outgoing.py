@@ -8,7 +8,6 @@ decisions and says what is still open. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from typing import cast
 
 from reverie.layers.tool_results import Result
@@ -19,6 +18,7 @@ from reverie.middleware.decisions import Decisions
 from reverie.middleware.patches import Patch, patched, reminder_patches, result_patches
 from reverie.middleware.scanning import Body, ScannedPart
 from reverie.transcript.blocks import Block, Json, Object, text_of
+from reverie.transcript.file_reads import stays_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,9 @@ class Asked:
     caller: Caller
     kind: Kind
     prompt: str = ""
-    folder: str = ""  # of the project
+    folder: str = ""  # the memory's: the project's own, or one of a person's or of a key's
+    project: str = ""  # the folder that the client works in, where it is known
+    memory: bool = True  # whether anything is told and learned
 
     @property
     def tenant(self) -> str:
@@ -67,7 +69,7 @@ class OutgoingPlan:
     reminded: int
     saved: int  # characters that do not go out
     open_results: tuple[ScannedPart, ...]  # over their limit, and nobody has decided
-    sent_results: tuple[ScannedPart, ...]  # the same, but they were sent as they are
+    sent_results: tuple[ScannedPart, ...]  # the same, but they were, or are now, sent as they are
     unruled: tuple[ScannedPart, ...]  # results of calls that no rules were looked up for yet
     reminder: str | None  # of the prompt; None: not decided
     inherited: tuple[tuple[str, str], ...]  # chains whose reminders came from the parent
@@ -80,12 +82,10 @@ class ResultLimits:
     characters: int
     folder: str = ""  # where stored results lie: what is read from there stays
     reader: str = ""  # the tool by which the client reads them; "" where it has none
-    tools: frozenset[str] = field(default_factory=frozenset[str])  # whose results always stay
+    whole: int = 0  # bytes of a file, read by its path, that stay
 
-    def keeps(self, tool: str, given: str) -> bool:
-        return tool in self.tools or (
-            bool(self.folder) and self.folder in given.replace("\\/", "/")
-        )
+    def keeps(self, given: str) -> bool:
+        return bool(self.folder) and self.folder in given.replace("\\/", "/")
 
 
 def plan(asked: Asked, decisions: Decisions, limits: ResultLimits) -> OutgoingPlan:
@@ -105,6 +105,7 @@ def plan(asked: Asked, decisions: Decisions, limits: ResultLimits) -> OutgoingPl
         if part.kind == "tool_result" and part.inner != (0, 0):
             key = (asked.tenant, part.call, part.key)
             text, rule = decisions.results.get(key), decisions.rules.get(key)
+            rule = rule if asked.memory else ""
             if text or rule:
                 decided.append((at, text or "", rule or ""))
             if rule is None and at >= fresh:
@@ -112,10 +113,12 @@ def plan(asked: Asked, decisions: Decisions, limits: ResultLimits) -> OutgoingPl
             if text:
                 stored += 1
                 saved += part.inner[1] - part.inner[0] - len(text)
-            elif text is None and _is_large(body, part, limits):
-                (open_ if at >= fresh else sent).append(part)
+            elif text is None and (large := _large(body, part, limits)):
+                stays = at < fresh or stays_whole(*body.called(part), large, limits.whole)
+                (sent if stays else open_).append(part)
         elif part.kind == "text" and part.role == "user":
             text = decisions.reminder(thread, part.chain.hex(), parent if at < fresh else "")
+            text = text if asked.memory else ""
             if part is now:
                 reminder = text
             if text is not None and parent != thread:
@@ -143,15 +146,17 @@ def _inherited(
     return [] if thread in own else [(part.chain.hex(), text)]
 
 
-def _is_large(body: Body, part: ScannedPart, limits: ResultLimits) -> bool:
+def _large(body: Body, part: ScannedPart, limits: ResultLimits) -> str:
+    """The text of a result that is over its limit; "" of any other."""
     if not limits.reader or part.inner[1] - part.inner[0] <= limits.characters:
-        return False
-    if limits.keeps(*body.talk.tools.get(part.call, ("", ""))):
-        return False
+        return ""
+    if limits.keeps(body.talk.tools.get(part.call, ("", ""))[1]):
+        return ""
     content = body.content(part)
     if body.form != "messages" and not _is_text(content):
-        return False
-    return len(text_of(content)) > limits.characters
+        return ""
+    text = text_of(content)
+    return text if len(text) > limits.characters else ""
 
 
 def _is_text(content: object) -> bool:

@@ -7,20 +7,18 @@ Decided once for a call and its result, as everything here; a rule is told once 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from reverie.errors import InvalidMessage
 from reverie.memory.rules import ledger
 from reverie.memory.rules.match import CompiledRule
 from reverie.memory.rules.telling import quoted, told
-from reverie.middleware import chain
 from reverie.middleware.decisions import Decisions, rule_line
 from reverie.middleware.log import Line
 from reverie.middleware.outgoing import Asked
-from reverie.middleware.scanning import Body, ScannedPart
+from reverie.middleware.scanning import ScannedPart
 from reverie.session.attachments import framed
 from reverie.session.rules import ProjectRules
-from reverie.transcript.blocks import parse, text_of
+from reverie.transcript.blocks import text_of
 
 TAG = "system-reminder"
 
@@ -40,7 +38,7 @@ class CallRules:
         events: list[tuple[str, str]] = []
         out: list[Line] = []
         for part in parts:
-            found = self._rules.look(*call_of(asked.body, part))
+            found = self._rules.look(*asked.body.called(part))
             known = known or (told_before(asked, decisions) if found else "")
             text = _told(found, known, events)
             known += text
@@ -69,16 +67,3 @@ def told_before(asked: Asked, decisions: Decisions) -> str:
             found.append(decisions.rules.get((asked.tenant, part.call, part.key), ""))
             found.append(text_of(asked.body.content(part)))
     return "\n".join(found)
-
-
-def call_of(body: Body, part: ScannedPart) -> tuple[str, object]:
-    """The call that a result answers: its tool, and what it was given."""
-    tool, text = body.talk.tools.get(part.call, ("", ""))
-    try:
-        given: object = parse(text)
-    except InvalidMessage:
-        return tool, text
-    if body.form == "messages":
-        call: Mapping[str, object] = chain.as_value(given)
-        given = call.get("input")
-    return tool, given

@@ -141,6 +141,12 @@ class Body:
         """What a result holds."""
         return decoded(self.text, self.base + part.inner[0])[0]
 
+    def called(self, part: ScannedPart) -> tuple[str, object]:
+        """The call that a result answers: its tool, and what it was given."""
+        tool, text = self.talk.tools.get(part.call, ("", ""))
+        given = given_value(text)
+        return tool, chain.as_value(given).get("input") if self.form == "messages" else given
+
     def messages(self, first: int) -> list[dict[str, Any]]:
         """The messages themselves, from the `first` on."""
         starts = self.talk.starts[first:]
@@ -320,7 +326,7 @@ class _Reading:
         tool = str(about.get("name") or "")
         given = about.get("arguments", about.get("input"))
         self.talk.tools[ident] = (tool, str(given))
-        value = {"id": ident, "name": tool, "given": _given(given)}
+        value = {"id": ident, "name": tool, "given": given_value(given)}
         self._part("assistant", "tool_use", 0, 0, value, call=ident, tool=tool)
 
     def _result(
@@ -349,7 +355,7 @@ class _Reading:
         parts.append(ScannedPart(role, kind, max(0, message), start, end, after, **named))
 
 
-def _given(arguments: object) -> object:
+def given_value(arguments: object) -> object:
     """What a call was given: written as a text, it is the value that counts."""
     if isinstance(arguments, str):
         try:

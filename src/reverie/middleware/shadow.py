@@ -33,6 +33,7 @@ from reverie.session.opening import Head
 from reverie.session.recall.young import young_memories
 from reverie.session.session import Session
 from reverie.settings import Settings
+from reverie.store.home import claim_address
 from reverie.store.memories import Memories
 from reverie.transcript.blocks import Block, text_block, text_of
 from reverie.transcript.records import (
@@ -66,11 +67,18 @@ class ShadowRules:
     place: Callable[[str], Place] | None = None  # of a folder, where not every one has its own
     memories: Callable[[Place], Memories | None] | None = None
 
-    def placed(self, folder: str) -> Place:
-        """The project around a folder."""
+    def placed(self, asked: Asked) -> Place:
+        """The project around a folder; no setting puts what is a person's where another's is."""
         if self.place is not None:
-            return self.place(folder)
-        return Place.of(Path(folder), self.home, self.environ)
+            return self.place(asked.folder)
+        own, is_person = Path(asked.folder), asked.memory and asked.folder != asked.project
+        if is_person:
+            claim_address(self.home, own, environ=self.environ)
+        found = Place.of(Path(asked.project or own), self.home, self.environ)
+        if not is_person:
+            return found
+        apart = replace(found.settings, memory_path_override=None, auto_memory_directory=None)
+        return replace(found, top=own, cwd=own, root=own, settings=apart)
 
     def opened(self, place: Place) -> Memories | None:
         """The memory of a project; None where there is to be none."""

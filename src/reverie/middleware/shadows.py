@@ -76,7 +76,7 @@ class Shadows:
         return next((known[at].session for at in (again, *asked.chains()) if at in known), "")
 
     async def _begun(self, asked: Asked, session: str) -> Shadow:
-        place = await to_thread.run_sync(self._rules.placed, asked.folder)
+        place = await to_thread.run_sync(self._rules.placed, asked)
         opened = await self._opened(place, asked, session)
         line = session_line(asked.main, opened.id, asked.folder)
         if session != opened.id:
@@ -90,7 +90,7 @@ class Shadows:
     async def _opened(self, place: Place, asked: Asked, session: str) -> Session:
         rules = self._rules
         model = rules.worker(str(asked.body.members.get("model") or "unknown"), place.settings)
-        memories = rules.opened(place)
+        memories = rules.opened(place) if asked.memory else None
         wish = partial(
             SessionWish,
             place.cwd,

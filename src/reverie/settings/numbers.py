@@ -74,6 +74,9 @@ class Settings:
     message_result_characters: int = whole(
         200_000, "3", "most characters of results in one user message", 1, BYTES, LESS
     )
+    read_whole: int = whole(
+        25_000, "3", "tokens of a file read by its path that stay whole (proxy)", 1, TOKENS
+    )
     result_preview_bytes: int = whole(
         2_000, "3", "beginning of a stored result that the context shows", 1, BYTES, LESS
     )
@@ -387,6 +390,7 @@ DEFAULTS = Settings()
 SCALED = (
     "result_characters",
     "message_result_characters",
+    "read_whole",
     "result_preview_bytes",
     "notes_first_tokens",
     "notes_growth_tokens",

@@ -323,6 +323,18 @@ def _locks(examined: Examination) -> Iterator[Check]:
 # --- clients that speak through the proxy
 
 
+def _keys(examined: Examination) -> Iterator[Check]:
+    """What was learned where requests of a key named neither a folder nor a person."""
+    home = examined.place.home
+    for key in sorted(home.glob("proxy/keys/*")):
+        folder = places.find_project_folder(home, key) / "memory"
+        count = sum(file.name != "MEMORY.md" for file in folder.glob("*.md"))
+        if count:
+            what = f"{plural(count, 'memory', 'memories')} of nobody in particular in {folder}"
+            do = "Copy what is yours into a project's memory, and remove the folder"
+            yield Check("keys", "note", f"{what}: kept, told to nobody", do)
+
+
 def _clients(examined: Examination) -> Iterator[Check]:
     place = examined.place
     clients = KnownClients(place.environ, place.home)
@@ -368,4 +380,5 @@ _CHECKS: dict[str, Callable[[Examination], Iterator[Check]]] = {
     "sessions": _transcripts,
     "locks": _locks,
     "clients": _clients,
+    "keys": _keys,
 }

@@ -11,7 +11,7 @@ from reverie.apps.cli.options import json_option, port_option
 from reverie.apps.cli.show import json_line, note, say
 from reverie.errors import InvalidInput
 from reverie.providers.extras import extra
-from reverie.settings import Settings, environment
+from reverie.settings import Settings, environment, load
 from reverie.store import home as places
 from reverie.upkeep.installed import KnownClients
 from reverie.upkeep.proxy_address import PORT, ProxyAddress
@@ -96,7 +96,8 @@ def proxy(
         memory=memory == "on" and not record,
     )
     characters = sys.maxsize if policy == "off" else CHARACTERS
-    rules = EngineRules(shadows, characters=characters, dry=record, seal=_seal(policy))
+    settings = load(environ, home=shadows.home, root=None).settings
+    rules = EngineRules(shadows, settings, characters, dry=record, seal=_seal(policy))
 
     def ready(address: ProxyAddress) -> None:
         if as_json:

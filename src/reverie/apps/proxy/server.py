@@ -100,6 +100,8 @@ class Proxy:
             return
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if "websocket" in Request(scope).headers.get("upgrade", "").lower():
+            raise RefusedHere(426, "No websocket is answered here: speak plain HTTP.")
         if not is_local(Request(scope)):
             raise RefusedHere(403, "This proxy answers local programs only.")
         path = scope.get("raw_path", scope["path"].encode()).decode("latin-1").partition("?")[0]
@@ -312,6 +314,7 @@ async def _plain(send: Send, status: int, value: object) -> None:
 
 async def _sent(send: Send, status: int, body: bytes, kind: bytes) -> None:
     headers = [(b"content-type", kind), (b"cache-control", b"no-store")]
+    headers += [(b"upgrade", b"HTTP/1.1")] if status == 426 else []
     headers.append((b"content-security-policy", b"default-src 'none'"))
     headers.append((b"content-length", str(len(body)).encode()))
     await send({"type": "http.response.start", "status": status, "headers": headers})
