@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
+import itertools
 import os
 import pickle
 import re
@@ -602,3 +603,68 @@ def test_programs_of_foreign_make_are_met_where_that_is_asked_for(
     assert code == 0
     assert any(f"{count} passed" in line for line in lines)
     assert any("test_foreign" in line for line in lines) == bool(options or environment)
+
+
+# -- programs that are started --------------------------------------------------------
+
+
+_MODULE = re.compile(r"-[a-zA-Z]?m")
+_SAFE = re.compile(r"-[a-zA-Z]*[PI]")
+
+
+def loose_starts(source: str) -> list[int]:
+    """The lines that start Python so that it imports from the working folder: `-m`, or the
+    interpreter itself, in a list, a tuple or a call, without `-P` or `-I` in its place."""
+    found: list[int] = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.List | ast.Tuple | ast.Call):
+            continue
+        items = node.args if isinstance(node, ast.Call) else node.elts
+        words = [_word(one) for one in items]
+        for at, word in enumerate(words[:-1]):
+            options = itertools.takewhile(lambda one: one.startswith("-"), words[at + 1 :])
+            given = options if word == "sys.executable" else words[:at]
+            starts = word == "sys.executable" or _MODULE.fullmatch(word)
+            if starts and not any(map(_SAFE.fullmatch, given)):
+                found.append(node.lineno)
+    return sorted(set(found))
+
+
+def _word(node: ast.expr) -> str:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    return ast.unparse(node)
+
+
+@pytest.mark.spec("18.web")
+def test_no_python_of_ours_imports_from_the_working_folder(root: Path) -> None:
+    loose = {
+        f"{path.relative_to(root)}:{line}"
+        for path in sorted((root / "src").rglob("*.py"))
+        for line in loose_starts(path.read_text())
+    }
+    assert not loose, "start Python with -P: `python -m` imports from the working folder"
+
+
+@pytest.mark.parametrize(
+    ("source", "loose"),
+    [
+        ('[sys.executable, "-m", "x"]', True),
+        ('(sys.executable, "-B", "-m", "x")', True),
+        ('run(sys.executable, "-m", "x")', True),
+        ('["nice", sys.executable, "-m", "x"]', True),
+        ('[python, "-m", "x"]', True),
+        ('line += ["-Bm", "x"]', True),
+        ('[sys.executable, "-c", "import x"]', True),
+        ("[sys.executable, script]", True),
+        ('[sys.executable, "-m", "x", "-P"]', True),
+        ('[sys.executable, "-P", "-m", "x"]', False),
+        ('(sys.executable, "-I", "-S", script)', False),
+        ('[sys.executable, "-Bm", "-P"]', True),
+        ('["-I", "-m", "x"]', False),
+        ('words.index("-m")', False),
+        ("quote(sys.executable)", False),
+    ],
+)
+def test_a_start_from_the_working_folder_is_found(source: str, loose: bool) -> None:
+    assert bool(loose_starts(source)) is loose

@@ -290,7 +290,8 @@ def test_a_file_put_there_by_hand_is_shared_and_said_to_be_in_no_index(mates: li
     ines.write("waits.md", "---\nname: waits\ntrust: unverified\n---\nText.\n")
     ines.write("table.csv", "a,b\n")
     got = ines.sync()
-    assert len(got.pushed) == 5
+    assert len(got.pushed) == 4
+    assert got.blocked == {"table.csv": "a team key ends in .md"}
     assert got.unlisted == ["deploy.md"]
     assert ines.sync().unlisted == []  # said once
     assert tomas.sync().unlisted == []  # and to whoever wrote it

@@ -144,9 +144,9 @@ class InThisProcess(Commands):
 
     def started(self, line: Sequence[str], low: int = 0) -> str:
         del low
-        self.asked.append(line[3:])
+        self.asked.append(line[4:])
         with self._one:
-            return CliRunner().invoke(build(), list(line[3:])).stdout
+            return CliRunner().invoke(build(), list(line[4:])).stdout
 
 
 def reply(text: str, *calls: dict[str, Any], read: int = 0) -> dict[str, Any]:

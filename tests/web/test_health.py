@@ -216,7 +216,7 @@ def test_a_command_runs_behind_everything_else_and_ends_with_the_page() -> None:
 
 def test_a_figure_that_cannot_be_worked_out_says_why(page: Page) -> None:
     page.desk.commands.started = lambda line: json.dumps(  # type: ignore[method-assign]
-        {"error": {"what": f"No disk for {line[3]}", "do": "Find one"}}
+        {"error": {"what": f"No disk for {line[4]}", "do": "Find one"}}
     )
     shown = words(page.settled("/health").text)
     assert "No disk for stats. Find one" in shown

@@ -2,8 +2,9 @@
 
 Searching, asking, keeping, listing, reading, what was, taking back, checking, past sessions. What
 a model keeps is an agent's word, never a person's; what it read elsewhere is untrusted, and where
-that reads like an instruction it waits for a person's look. What is found is framed as memory and
-bounded. Secrets are refused, and every change can be taken back.
+that reads like an instruction it waits for a person's look. An order to override, leak, hide or run
+waits wherever it came from. What is found is framed as memory and bounded. Secrets are refused,
+and every change can be taken back.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from reverie.api.offering import REMEMBER, SEARCH
 from reverie.api.toolset import Answer, Offer, Toolset
 from reverie.errors import InvalidInput, NotFound
 from reverie.memory.format.entry import TYPES
+from reverie.memory.trust import gives_orders
 from reverie.text.counts import plural
 from reverie.text.untrusted import defused, frame
 
@@ -208,8 +210,10 @@ def _ask(memory: Memory, given: Mapping[str, Any]) -> str:
 
 def _remember(memory: Memory, given: Mapping[str, Any], who: str) -> str:
     trusted = given.get("source") != "elsewhere"
-    writer = writer_for_a_model(memory, trusted=trusted, tool=REMEMBER, agent=who)
     text, file = str(given["text"]), str(given.get("replaces") or "")
+    if trusted and gives_orders(f"{given.get('name', '')}\n{text}"):
+        trusted = False  # a client that was fooled calls it the person's words
+    writer = writer_for_a_model(memory, trusted=trusted, tool=REMEMBER, agent=who)
     if file:
         done = writing.update(writer, file, text)
     else:

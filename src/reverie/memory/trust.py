@@ -77,12 +77,31 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     ("override", r"\b(?:ignore|disobey|override) the user\b|\bnew (?:system )?instructions?\s*:"),
     (
+        "override",
+        (
+            r"\bforget (?:everything|all)\b[^.\n]{0,30}\b(?:told|said|learned|instructed)\b|"
+            r"\b(?:bypass|circumvent|disable|ignore)\b[^.\n]{0,20}\b(?:permission|safety|approval|"
+            r"confirmation)s?\s+(?:checks?|prompts?|rules?|filters?|requests?)\b"
+        ),
+    ),
+    (
         "secrecy",
         (
             r"\b(?:do not|don'?t|never|without)\s+(?:ever\s+)?(?:tell|telling|inform|"
             r"informing|notify|"
             r"notifying|mention|mentioning|reveal|revealing|show|showing|alert|alerting|ask|asking)"
             r"\b[^.\n]{0,40}\b(?:the )?(?:user|human|operator|developer|anyone)\b"
+        ),
+    ),
+    (
+        "secrecy",
+        (
+            r"\b(?:hide|conceal|withhold|keep)\s+(?:this|that|it|these|those|them)\b[^.\n]{0,30}"
+            r"\bfrom\s+(?:the\s+|your\s+)?(?:user|human|operator|developer|anyone|everyone)\b|"
+            r"\b(?:do not|don'?t|never|without)\s+(?:let(?:ting)?\s+(?:the\s+)?(?:user|human|"
+            r"operator|developer|anyone)\s+(?:know|see|notice|find)|"
+            r"(?:mention|reveal|disclose)\s+(?:this|it))\b|\bsecretly\b|"
+            r"\bso (?:that )?(?:nobody|no one) (?:notices|knows|sees)\b"
         ),
     ),
     (
@@ -140,7 +159,7 @@ _RULES: tuple[tuple[str, str], ...] = (
         (
             r"\b(?:send|post|upload|forward|e-?mail|exfiltrate|transmit|leak|copy|report|"
             r"submit|deliver|"
-            r"sync)\b[^.\n]{0,80}?\b(?:to|at|via|into)\s+[^.\n]{0,40}?(?:https?://|ftp://|"
+            r"sync)\b(?:[^.\n]|\.(?=\S)){0,80}?\b(?:to|at|via|into)\s+[^.\n]{0,40}?(?:https?://|ftp://|"
             r"[\w.+-]+@[\w-]+"
             r"\.\w|\bwebhook\b|\bpastebin\b|\bngrok\b|\battacker\b|\d{1,3}(?:\.\d{1,3}){3})"
         ),
@@ -166,10 +185,26 @@ _RULES: tuple[tuple[str, str], ...] = (
         ),
     ),
     (
+        "secrets",
+        (
+            r"\b(?:print|reveal|dump|cat|output|send|post|upload|forward|e-?mail|attach|expose|disclose|"
+            r"exfiltrate|leak|curl)\b[^\n]{0,60}?(?:(?<!\w)\.env\b(?!\.)|/\.(?:ssh|aws)\b|\bid_(?:rsa|"
+            r"ed25519)\b|\b(?:credentials|passwords?|api[ _-]?keys?|secrets)\b)"
+        ),
+    ),
+    (
         "shell",
         (
             r"\b(?:curl|wget|iwr|fetch)\b[^\n|]{0,200}\|\s*(?:sudo\s+)?(?:ba|z|da|k)?sh\b|\bbase64 "
             r"(?:-d|--decode)\b[^\n|]{0,80}\|\s*(?:ba)?sh\b|\brm\s+-[rf]{2}\s+[~/]|/dev/tcp/"
+        ),
+    ),
+    (
+        "shell",
+        (
+            r"\b(?:curl|wget|iwr)\b[^\n|]{0,200}\|\s*(?:sudo\s+)?(?:python|perl|ruby|node|iex)|"
+            r"(?:<\(|\$\()\s*(?:curl|wget)\b|\b(?:run|execute)\b[^\n]{0,40}https?://\S+\.(?:sh|py|ps1|"
+            r"exe)\b|https?://\S+[^\n]{0,40}\b(?:run|execute)\s+(?:it|this|that)\b"
         ),
     ),
     (
@@ -280,6 +315,26 @@ def _leading(words: str) -> int:
 def goes_to_review(trust: Trust, text: str) -> tuple[Evidence, ...]:
     """Why a text of this trust must be seen by a person first; nothing where it need not."""
     return reads_like_instruction(text) if trust is Trust.UNTRUSTED else ()
+
+
+ORDERS = frozenset(
+    {"override", "secrecy", "persona", "role", "exfiltration", "secrets", "shell", "hidden"}
+)
+"""Rules of what nobody keeps for later: orders to override, leak, hide or run."""
+_ASKED = pattern(
+    r"\b(?:never|(?:do|must|should|may) not|don'?t|we|they|I)\s+\w+(?:[^;\n]{0,40}\bor\s+\w+)?"
+    r"|\bfrom now on\b,?|\byou (?:must|have to) (?=always|never|now)|"
+    r"从(?:现在|今)(?:开始|起|以后|往后)|你(?:必须|务必|一定要)|(?<=[/@:])<user>|<user>(?=[@/])",
+    re.IGNORECASE,
+)
+"""What is forbidden, told of somebody, or asked for as a habit."""
+
+
+def gives_orders(text: str) -> bool:
+    """Say whether a text orders to override, leak, hide or run, whoever stands behind it."""
+    if any(one.rule == "secrecy" for one in reads_like_instruction(text)):
+        return True
+    return any(one.rule in ORDERS for one in reads_like_instruction(_ASKED.sub(" ", text)))
 
 
 def plain(text: str) -> str:

@@ -1,6 +1,6 @@
 """This side of a sync: the `team/` folder of a memory, what was agreed last, and what lost.
 
-Only plain files that may be shared are offered: UTF-8 text within the limits, no secret, and
+Only plain files that may be shared are offered: `.md`, UTF-8 text within the limits, no secret, and
 never a memory of type `user`. What a pull brings lands as one step of the memory's own history,
 as untrusted as a teammate's words are, and can be undone. What the server's words replace is
 kept, before, as a file of its own in `team-lost/` beside the history.
@@ -28,10 +28,9 @@ from reverie.memory.format.index import find_pointer
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.store import landing
-from reverie.store.history import is_kept
 from reverie.store.memories import Memories
 from reverie.store.plain import digest
-from reverie.team.values import BATCH_BYTES, is_sha256
+from reverie.team.values import BATCH_BYTES, is_sha256, why_no_key
 
 STATE = "team-sync.json"
 LOST = "team-lost"
@@ -68,13 +67,16 @@ def read_files(memories: Memories) -> LocalFiles:
     blocked: dict[str, str] = {}
     below = f"{TEAM}/"
     for name in memories.folder.all_keys():
-        if not name.startswith(below) or not is_kept(name):
+        if not name.startswith(below):
+            continue
+        key = name.removeprefix(below)
+        if why := why_no_key(key):
+            blocked[key] = why
             continue
         try:
             data = memories.folder.bytes_of(name, BATCH_BYTES + 1)
         except (NotFound, PathRefused):  # a disk that fails is not a file that was deleted
             continue
-        key = name.removeprefix(below)
         found[key] = data
         if reason := why_not(key, data):
             blocked[key] = reason

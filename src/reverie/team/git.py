@@ -28,6 +28,7 @@ from reverie.team.values import (
     Draft,
     KeptVersion,
     RemoteState,
+    why_no_key,
 )
 
 BRANCH = "refs/heads/reverie/team-memory"
@@ -88,7 +89,7 @@ class GitRemote:
         tip = "" if found.tag == BEGINNING else found.tag.strip('"')
         texts = self._texts(tip)
         try:
-            contents = {key: data.decode() for key, data in texts.items()}
+            contents = {k: data.decode() for k, data in texts.items() if not why_no_key(k)}
         except UnicodeDecodeError:
             raise Hostile(
                 "The team's branch has a file that is not UTF-8 text", do="Remove it there"

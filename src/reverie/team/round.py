@@ -27,7 +27,7 @@ from reverie.team import folder
 from reverie.team.client import Stale
 from reverie.team.folder import Agreed, LocalFiles
 from reverie.team.sync import SyncMode, SyncPlan, batches, plan
-from reverie.team.values import BATCH_BYTES, Draft, KeptVersion, RemoteState
+from reverie.team.values import BATCH_BYTES, Draft, KeptVersion, RemoteState, why_no_key
 
 LOCK = "team-sync.lock"
 TRIES = 5
@@ -118,10 +118,19 @@ def compare(memories: Memories, remote: Shared, mode: SyncMode) -> BothSides:
     agreed = folder.load(memories, remote.url, remote.repo)
     here = folder.read_files(memories)
     there = remote.hashes(agreed.tag) or RemoteState(agreed.tag, agreed.known)
+    strays = _strays(there)
+    here = LocalFiles(here.data, {**strays, **here.blocked})
     sums = here.sums
     _decline(memories, sums, there, agreed)
-    quiet = [key for key, pair in agreed.declined.items() if pair == _pair(key, sums, there)]
-    return BothSides(agreed, here, there, plan(sums, agreed.known, there, mode, quiet), quiet)
+    declined = agreed.declined.items()
+    quiet = [key for key, pair in declined if pair == _pair(key, sums, there) and key not in strays]
+    found = plan(sums, agreed.known, there, mode, [*quiet, *strays])
+    return BothSides(agreed, here, there, found, quiet)
+
+
+def _strays(there: RemoteState) -> dict[str, str]:
+    """What lies there under names that no team shares, and why: it is not taken."""
+    return {key: why for key in there.checksums if (why := why_no_key(key))}
 
 
 def _once(
@@ -137,7 +146,8 @@ def _once(
     agreed, here, there, found = both.agreed, both.here, both.there, both.found
     if found.take or found.merge:
         there = remote.state() or there
-        found = plan(here.sums, agreed.known, there, mode, both.quiet)
+        quiet = [*both.quiet, *_strays(there)]  # it is read anew: others may lie there by now
+        found = plan(here.sums, agreed.known, there, mode, quiet)
     merged = _merged(memories, here, there, agreed, found)
     _pull(memories, here, there, found, merged, agreed, report, now)
     folder.save(memories, agreed)
@@ -205,6 +215,7 @@ def _pull(
             agreed.known.pop(key, None)
     for key in found.remove:
         agreed.known.pop(key, None)
+    agreed.known.update((key, there.checksums[key]) for key in _strays(there))  # a status names it
     agreed.tag = there.tag
 
 

@@ -31,6 +31,7 @@ from reverie.team.values import (
     KeptVersion,
     RemoteState,
     sha256_of,
+    why_no_key,
 )
 
 Place = tuple[str, str]
@@ -99,7 +100,7 @@ class TeamStore:
         )
         if not rows:
             return RemoteState(BEGINNING, {})
-        known = [row for row in rows if row[2] is not None]
+        known = [row for row in rows if row[2] is not None and not why_no_key(str(row[2]))]
         there = [row for row in known if row[4] != GONE]
         return RemoteState(
             _tag_of(rows[0][0], rows[0][1]),
@@ -250,6 +251,8 @@ def _check_one(draft: Draft, *, deletions: bool) -> None:
         raise HttpRefusal(400, error.what, where=error.where) from None
     if canonical != draft.key:
         raise HttpRefusal(400, "The key is not in its canonical spelling (NFC)", where=draft.key)
+    if why := why_no_key(draft.key):
+        raise HttpRefusal(400, f"{why[:1].upper()}{why[1:]}", where=draft.key)
     if draft.content is None:
         if not deletions:
             raise HttpRefusal(400, "This server keeps no deletions", where=draft.key)
@@ -336,14 +339,20 @@ def _sizes(within: Transaction, place: Place, drafts: Sequence[Draft]) -> dict[s
             (*place, *some),
         )
         for folded, key, size in rows:
-            if wanted[str(folded)] != key:
+            now = wanted[str(folded)]
+            if now != key and why_no_key(str(key)):  # no client sees it; its versions stay
+                within.rows(
+                    "UPDATE entries SET key = ? WHERE org = ? AND repo = ? AND key = ?",
+                    (now, *place, key),
+                )
+            elif now != key:
                 raise HttpRefusal(
                     409,
                     "Another key is the same but for case or accents",
-                    where=f"{wanted[str(folded)]}, {key}",
+                    where=f"{now}, {key}",
                     do="Use the key that is there",
                 )
-            found[str(key)] = int(size or 0)
+            found[now] = int(size or 0)
     return found
 
 

@@ -97,6 +97,13 @@ def is_sha256(text: str) -> bool:
     return _HEX.fullmatch(text) is not None
 
 
+def why_no_key(key: str) -> str:
+    """Say why no team shares a file of this name, or "": a server or a teammate may hold one."""
+    if any(part.startswith(".") for part in key.split("/")):
+        return "no part of a team key may begin with a dot"
+    return "" if key.endswith(".md") else "a team key ends in .md"
+
+
 def check_repo(name: str) -> str:
     """`owner/name` as it is written, or InvalidInput; never repaired."""
     owner, slash, rest = name.partition("/")

@@ -95,7 +95,7 @@ def _tell(report: SyncReport, say: Say) -> None:
 def tell_blocked(report: SyncReport, say: Say, told: set[str]) -> None:
     """Say of which files why they are not shared, unless that was told."""
     for key, why in sorted(report.blocked.items()):
-        if key not in told:
+        if key not in told and not key.startswith("."):  # a disk's own files; a status has them
             told.add(key)
             say(Notice("team", f"{key} is not shared, since {why}", "warning"))
 

@@ -35,7 +35,7 @@ _COLUMNS = (
 )
 _LISTED = ", ".join(f"session.{name}" for name in _COLUMNS if name not in ("stamp", "folded"))
 _PUT = f"INSERT OR REPLACE INTO session VALUES ({', '.join('?' * len(_COLUMNS))})"
-_WHERE = {"": "", "breaks": "breaks > 0", "compacted": "compactions > 0"}
+_WHERE = {"": "", "breaks": "session.breaks > 0", "compacted": "session.compactions > 0"}
 
 
 @dataclass(frozen=True, slots=True)

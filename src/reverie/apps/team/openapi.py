@@ -12,6 +12,7 @@ _SUMS = {
     "type": "object",
     "additionalProperties": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
 }
+_KEY = {"type": "string", "pattern": r"^(?:[^./][^/]*/)*[^./][^/]*\.md$"}
 _ETAG = {"ETag": {"schema": {"type": "string"}, "description": "The tag of the whole state"}}
 _REPO = {
     "name": "repo",
@@ -73,9 +74,9 @@ def document() -> dict[str, object]:
                     "additionalProperties": False,
                     "description": f"At most {BATCH_BYTES:,} bytes and {BATCH_ENTRIES:,} entries",
                     "properties": {
-                        "entries": _TEXTS,
-                        "checksums": _SUMS,
-                        "deleted": {"type": "array", "items": {"type": "string"}},
+                        "entries": {**_TEXTS, "propertyNames": _KEY},
+                        "checksums": {**_SUMS, "propertyNames": _KEY},
+                        "deleted": {"type": "array", "items": _KEY},
                     },
                 },
             },

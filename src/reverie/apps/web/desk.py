@@ -96,7 +96,7 @@ class Ask:
     @property
     def page(self) -> int:
         text = self.query.get("page", "1")
-        return max(1, min(int(text), 10_000)) if text.isdigit() and len(text) < 6 else 1
+        return max(1, min(int(text), 10_000)) if text.isdecimal() and len(text) < 6 else 1
 
 
 class Desk:

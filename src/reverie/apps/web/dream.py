@@ -125,8 +125,8 @@ def _text(side: bytes | None) -> str:
 def run(desk: Desk, ask: Ask) -> Response:
     """Begin a dream that waits for a decision, in a process of its own."""
     del ask
-    command = [sys.executable, "-m", "reverie.apps.cli", "dream", "run", "--dry-run", "--json"]
-    command += ["--project", str(desk.place.root)]
+    command = [sys.executable, "-P", "-m", "reverie.apps.cli", "dream", "run", "--dry-run"]
+    command += ["--json", "--project", str(desk.place.root)]
 
     def work() -> None:
         environ = dict(desk.place.environ)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FRESH = 30.0
 """Seconds after which a figure is worked out again when somebody looks."""
 _LOW = 10
-_CLI = "reverie.apps.cli"
+_REVERIE = (sys.executable, "-P", "-m", "reverie.apps.cli")  # -P: not from the working folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +135,11 @@ class Commands:
     def run(self, words: Sequence[str]) -> str:
         """What a command prints; nothing once it was asked to stop."""
         with self._turn:
-            return "" if self._over else self.started([sys.executable, "-m", _CLI, *words])
+            return "" if self._over else self.started([*_REVERIE, *words])
 
     def ask(self, words: Sequence[str]) -> str:
         """The same for a command that is short: it does not wait for the others."""
-        return "" if self._over else self.started([sys.executable, "-m", _CLI, *words], 0)
+        return "" if self._over else self.started([*_REVERIE, *words], 0)
 
     def started(self, line: Sequence[str], low: int = _LOW) -> str:
         none, pipe = subprocess.DEVNULL, subprocess.PIPE

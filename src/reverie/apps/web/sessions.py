@@ -122,7 +122,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
 def _at(ask: Ask, requests: Sequence[Values], kept: Sequence[Values]) -> int:
     """The request that is looked at: asked for, else that of the last deed, else the last."""
     given = ask.query.get("at", "")
-    if given.isdigit() and len(given) < 9:
+    if given.isdecimal() and len(given) < 9:
         return max(1, min(int(given), len(requests)))
     deeds = [one["request"] for one in kept if one["layer"] != "turn"]
     return min(deeds[-1] if deeds else len(requests), len(requests))
@@ -323,7 +323,7 @@ def stored(desk: Desk, ask: Ask) -> Response:
         raise missing("stored result", call)
     data = desk.library.folder.read(f"{name}/{found['path']}")
     offset = ask.query.get("from", "0")
-    start = min(int(offset), len(data)) if offset.isdigit() and len(offset) < 12 else 0
+    start = min(int(offset), len(data)) if offset.isdecimal() and len(offset) < 12 else 0
     text = data[start : start + MAX_TEXT].decode("utf-8", "replace")
     following = start + MAX_TEXT if start + MAX_TEXT < len(data) else 0
     return desk.page(
