@@ -81,7 +81,8 @@ _RULES: tuple[tuple[str, str], ...] = (
         (
             r"\bforget (?:everything|all)\b[^.\n]{0,30}\b(?:told|said|learned|instructed)\b|"
             r"\b(?:bypass|circumvent|disable|ignore)\b[^.\n]{0,20}\b(?:permission|safety|approval|"
-            r"confirmation)s?\s+(?:checks?|prompts?|rules?|filters?|requests?)\b"
+            r"confirmation)s?\s+(?:checks?|prompts?|rules?|filters?|requests?)\b|"
+            r"\b(?:higher|more) (?:priority|authority|weight) than (?:the )?(?:user|human)\b"
         ),
     ),
     (
@@ -101,7 +102,9 @@ _RULES: tuple[tuple[str, str], ...] = (
             r"\b(?:do not|don'?t|never|without)\s+(?:let(?:ting)?\s+(?:the\s+)?(?:user|human|"
             r"operator|developer|anyone)\s+(?:know|see|notice|find)|"
             r"(?:mention|reveal|disclose)\s+(?:this|it))\b|\bsecretly\b|"
-            r"\bso (?:that )?(?:nobody|no one) (?:notices|knows|sees)\b"
+            r"\bso (?:that )?(?:nobody|no one) (?:notices|knows|sees)\b|"
+            r"\b(?:hide|conceal|withhold)\b[^.\n]{0,20}\b(?:output|commands?|errors?|results?|"
+            r"actions?|changes?)\b[^.\n]{0,30}\bfrom\s+(?:the\s+)?(?:user|human|operator)\b"
         ),
     ),
     (
@@ -189,7 +192,9 @@ _RULES: tuple[tuple[str, str], ...] = (
         (
             r"\b(?:print|reveal|dump|cat|output|send|post|upload|forward|e-?mail|attach|expose|disclose|"
             r"exfiltrate|leak|curl)\b[^\n]{0,60}?(?:(?<!\w)\.env\b(?!\.)|/\.(?:ssh|aws)\b|\bid_(?:rsa|"
-            r"ed25519)\b|\b(?:credentials|passwords?|api[ _-]?keys?|secrets)\b)"
+            r"ed25519)\b|\b(?:credentials|passwords?|api[ _-]?keys?|secrets)\b)|"
+            r"\b(?:credential|password|token|api[ _-]?key|secret)s?\b[^.\n]{0,30}\b(?:append|add|"
+            r"attach|put|send|post)\b[^\n]{0,40}https?://"
         ),
     ),
     (
@@ -205,6 +210,34 @@ _RULES: tuple[tuple[str, str], ...] = (
             r"\b(?:curl|wget|iwr)\b[^\n|]{0,200}\|\s*(?:sudo\s+)?(?:python|perl|ruby|node|iex)|"
             r"(?:<\(|\$\()\s*(?:curl|wget)\b|\b(?:run|execute)\b[^\n]{0,40}https?://\S+\.(?:sh|py|ps1|"
             r"exe)\b|https?://\S+[^\n]{0,40}\b(?:run|execute)\s+(?:it|this|that)\b"
+        ),
+    ),
+    (
+        "override",
+        (
+            r"\b(?:ignor(?:e|a|ez|iere)|missachte|vergiss|olvida|oublie[zr]?|esque[cç]a|dimentica|"
+            r"umgeh\w*|übergeh\w*)\b[^.\n]{0,30}\b(?:anweisung|vorgabe|regel|instruc|instruç|"
+            r"instruct|istruzion|consigne|règle|regla|regra|regol|orden|ordre|ordem)\w*|"
+            r"(?:指示|命令|ルール|規則|プロンプト)[^。\n]{0,8}(?:無視|忘れ|破棄)"
+        ),
+    ),
+    (
+        "secrecy",
+        (
+            r"\b(?:sag|verrat|erzähl|zeig|meld)\w*\b[^.\n]{0,30}\b(?:be)?nutzer\w*[^.\n]{0,12}"
+            r"\b(?:nichts|nicht)|\bohne\b[^.\n]{0,20}\b(?:be)?nutzer\w*\b[^.\n]{0,15}\bzu\b|"
+            r"\b(?:sin|sem|senza|sans)\b[^.\n]{0,12}\b(?:de[cz]i|diz|dir|avis|informar|avverti)\w*|"
+            r"\b(?:no|não|non|ne)\b[^.\n]{0,6}\b(?:l[eo] )?(?:dig|di[gscz]|cont|revel|dis|mont)\w*"
+            r"[^.\n]{0,20}\b(?:usuario|usuário|utente|utilisateur)|"
+            r"ユーザーに(?:は)?[^。\n]{0,6}(?:知らせ|言わ|伝え|教え|見せ)(?:ず|ない)"
+        ),
+    ),
+    (
+        "exfiltration",
+        (
+            r"(?:https?://|ftp://)\S+[^\n]{0,20}(?:送信|送って|アップロード)|"
+            r"\b(?:sende|schick|übermittle|env[íi]a|manda|sube|envoie|transmet|envie|invia)\w*\b"
+            r"[^\n]{0,80}(?:https?://|ftp://|[\w.+-]+@[\w-]+\.\w)"
         ),
     ),
     (
