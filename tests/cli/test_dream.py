@@ -19,7 +19,7 @@ from .conftest import Run
 
 pytestmark = [pytest.mark.spec("9"), pytest.mark.spec("B6")]
 
-TWINS = ("Run make check before every commit", "Always run make check before each commit")
+TWINS = ("Run make check before every commit", "run make check before every commit!")
 
 
 @pytest.fixture

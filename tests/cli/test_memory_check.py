@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.spec("B7")]
 
 OLD = "Uploads are limited to 25 megabytes for guests."
 SECRET = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z5A"
+DOUBLED = "\nPavel keeps the key.\nPavel keeps the key.\n"
 DAY = 86_400
 
 
@@ -36,8 +37,9 @@ def folder(home: Path, project: Path, run: Run) -> Path:
     return find_project_folder(home, canonical_root(project)) / "memory"
 
 
-def put(folder: Path, key: str, body: str, days: float = 0.0) -> Path:
-    data = new(key, name=key[:-3], description=f"on {key[:-3]}", type="project", body=body).data
+def put(folder: Path, key: str, body: str, days: float = 0.0, name: str = "") -> Path:
+    name = name or key[:-3]
+    data = new(key, name=name, description=f"on {name}", type="project", body=body).data
     path = folder / key
     path.write_bytes(data)
     at = 1_780_000_000 + days * DAY + 5 * sum(map(ord, key))  # no two at one moment
@@ -70,25 +72,30 @@ def test_faults_are_shown_with_place_evidence_and_score(run: Run, folder: Path) 
     shown = run("memory", "check", code=0)
     assert "uploads.md:7" in shown.out
     assert f"score {value['score']} of 100" in shown.out
-    assert "reverie memory check --fix" in shown.err
+    assert "--fix" not in shown.err  # nothing of this is for a rule to decide
+    with (folder / "MEMORY.md").open("a") as index:
+        index.write("- [x](x.md)\n")
+    assert "reverie memory check --fix" in run("memory", "check", code=0).err
 
 
 def test_fix_mends_in_one_step_that_can_be_undone(run: Run, folder: Path) -> None:
     put(folder, "uploads.md", f"{OLD} The proxy in Oslo cuts off longer ones.")
     put(folder, "limits.md", f"{OLD.replace('25', '40')} Customers may send 900.", days=3)
-    put(folder, "ledger.md", "Rosa Delgado moved the ledger yesterday.")
+    put(folder, "ledger.md", "Rosa Delgado moved the ledger yesterday." + DOUBLED)
     with (folder / "MEMORY.md").open("a") as index:
         index.write("- [x](x.md)\n")
     run("memory", "list", code=0)
     before = {path.name: path.read_bytes() for path in folder.glob("*.md")}
     value = run("memory", "check", "--fix", "--json").json()
-    assert value["fixed"]["files"] == ["MEMORY.md", "ledger.md", "uploads.md"]
-    assert value["fixed"]["edits"] == {"dated": 1, "contradicted_by": 1, "pointer": 1}
-    assert value["findings"] == []
-    assert b"on 2026-05-27" in (folder / "ledger.md").read_bytes()
-    assert b"40 megabytes" in (folder / "uploads.md").read_bytes()
-    log = run("memory", "log", "uploads.md", "--json").json()["versions"]
-    assert "contradicted_by limits.md" in log[0]["origin"]["note"]
+    assert value["fixed"]["files"] == ["MEMORY.md", "ledger.md"]
+    assert value["fixed"]["edits"] == {"duplicate_of": 1, "pointer": 1}
+    assert kinds(value) == ["contradiction", "stale_date"]
+    text = (folder / "ledger.md").read_text()
+    assert "moved the ledger yesterday." in text
+    assert text.count("Pavel keeps the key") == 1
+    assert b"25 megabytes" in (folder / "uploads.md").read_bytes()
+    log = run("memory", "log", "ledger.md", "--json").json()["versions"]
+    assert "duplicate_of ledger.md" in log[0]["origin"]["note"]
     assert "Nothing to fix" in run("memory", "check", "--fix", code=0).out
     run("memory", "undo", code=0)
     assert {path.name: path.read_bytes() for path in folder.glob("*.md")} == before
@@ -97,12 +104,12 @@ def test_fix_mends_in_one_step_that_can_be_undone(run: Run, folder: Path) -> Non
 def test_a_merged_duplicate_comes_back_with_undo(run: Run, folder: Path) -> None:
     body = f"{OLD} The proxy in Oslo cuts off longer ones with status 413."
     put(folder, "uploads.md", body)
-    twin = put(folder, "twin.md", f"{body} Ask Pavel about it.", days=2)
+    twin = put(folder, "twin.md", body.replace("The proxy", "Proxy"), days=2, name="uploads")
     data = twin.read_bytes()
     done = run("memory", "check", "--fix", code=0)
     assert "1 removed" in done.out
     assert not twin.exists()
-    assert b"Ask Pavel" in (folder / "uploads.md").read_bytes()
+    assert b"\nProxy in Oslo" in (folder / "uploads.md").read_bytes()
     assert b"twin.md" not in (folder / "MEMORY.md").read_bytes()
     run("memory", "undo", code=0)
     assert twin.read_bytes() == data
@@ -112,10 +119,10 @@ def test_what_is_merged_is_as_trusted_as_its_least_trusted_part(
     run: Run, folder: Path, home: Path, project: Path
 ) -> None:
     body = f"{OLD} The proxy in Oslo cuts off longer ones with status 413."
-    texts = {"uploads.md": body, "twin.md": f"{body} Ask Pavel about it."}
+    texts = {"uploads.md": body, "twin.md": body.replace("The proxy", "Proxy")}
     with Memories.of(home, canonical_root(project), {}, DEFAULTS, now=time.time) as memories:
         for (key, text), trust in zip(texts.items(), (Trust.USER, Trust.UNTRUSTED), strict=True):
-            data = new(key, name=key[:-3], description="on uploads", type="project", body=text).data
+            data = new(key, name="x", description="on uploads", type="project", body=text).data
             memories.save(key, data, Origin("save", trust), reviewed=True)
             written = 1_780_000_000 + (key == "twin.md")
             os.utime(folder / key, (written, written))
@@ -142,7 +149,7 @@ def test_a_long_check_shows_that_it_lives(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_file_with_a_secret_is_named_and_left(run: Run, folder: Path) -> None:
     path = put(folder, "token.md", f"Rosa made it yesterday: {SECRET} is for the CI.")
-    put(folder, "ledger.md", "Rosa Delgado moved the ledger yesterday.")
+    put(folder, "ledger.md", "Rosa Delgado moved the ledger yesterday." + DOUBLED)
     data = path.read_bytes()
     done = run("memory", "check", "--fix", "--json")
     assert SECRET not in done.out + done.err
@@ -171,14 +178,13 @@ def test_what_is_shown_cannot_speak_to_a_terminal(run: Run, folder: Path) -> Non
 
 
 def test_what_a_fix_would_change_is_shown_and_nothing_changed(run: Run, folder: Path) -> None:
-    path = put(folder, "freeze.md", "Yesterday the freeze began.")
+    path = put(folder, "freeze.md", f"Yesterday the freeze began.{DOUBLED}")
     before = path.read_bytes()
     value = run("memory", "check", "--fix", "--dry-run", "--json", code=0).json()
     (one,) = [one for one in value["files"] if one["file"] == "freeze.md"]
-    assert "Yesterday" in one["before"]
-    assert "Yesterday" not in one["after"]
+    assert [one[when].count("Pavel keeps the key") for when in ("before", "after")] == [2, 1]
     shown = run("memory", "check", "--fix", "--dry-run", code=0).out
-    assert "-Yesterday the freeze began." in shown
+    assert "-Pavel keeps the key." in shown
     assert path.read_bytes() == before
     assert run("memory", "check", "--dry-run").code == 2
     run("memory", "check", "--fix", code=0)

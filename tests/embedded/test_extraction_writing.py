@@ -132,8 +132,9 @@ async def test_a_moved_date_changes_the_memory_and_makes_no_twin(talk: Talk):
     ]
     assert [name for name, _ in writes] == ["Edit"]
     (entry,) = talk.entries
-    assert entry.body == "The user said: “The release of the importer is on 2026-03-20”\n"
-    assert entry.description == "The release of the importer is on 2026-03-20."
+    said, when = "The release of the importer is on March 20", "(said on 2026-03-11, Wednesday)"
+    assert entry.body == f"The user said: “{said}” {when}\n"
+    assert entry.description == f"{said}. {when}"
     assert "keep: this" in entry.text
     assert await talk.extract() == NOTHING
 

@@ -267,15 +267,71 @@ async def test_one_edit_that_does_not_fit_leaves_the_others_standing(desk: Desk)
         wrong = edit(task, "not there", "x", f"i{again}")
         if len(desk.tasks) > 1:
             return reply(wrong)
-        return reply(edit(task, TITLE, TITLE + "A title\n", "j"), wrong)
+        return reply(edit(task, STATE, STATE + "In hand.\n", "j"), wrong)
 
     desk.answering = answer
     async with desk.open() as s:
         await says(s, LONG)
-        assert "A title" in path_of(s).read_text()
+        assert "In hand." in path_of(s).read_text()
         assert len(records(s, NotesTaken)) == 1
         assert not records(s, Failed)
         assert "1 edit could not be made" in desk.said()
+
+
+TRIED = {
+    "refused": [("not there", "x")],
+    "undone": [("# Learnings\n", "# Lessons\n")],
+    "entitled": [(TITLE, f"{TITLE}A title\n"), ("not there", "x")],
+    "noted": [("# Worklog", "- a step\n\n# Worklog")],
+}
+
+
+@pytest.mark.parametrize(
+    ("rounds", "covers"),
+    [
+        ("said", True),
+        ("elsewhere said", True),
+        ("refused said", False),
+        ("undone said", False),
+        ("refused elsewhere said", False),
+        ("entitled said", False),
+        ("entitled refused said", False),
+        ("refused noted", True),
+    ],
+)
+async def test_notes_cover_what_an_edit_wrote_or_what_is_nothing_new(
+    desk: Desk, rounds: str, covers: bool
+):
+    def answer(task: NotesTask, _: Request) -> Reply:
+        tried = next(asked)
+        if tried == "elsewhere":
+            return reply(call("Read", "r", file_path=task.path))
+        edits = [edit(task, *words) for words in TRIED.get(tried, ())]
+        return reply(*edits) if edits else reply("There is nothing new.")
+
+    asked = iter(rounds.split())
+    async with desk.open() as s:
+        await says(s, LONG, "Understood.")
+        first = records(s, NotesTaken)[-1].last
+        path_of(s).write_text(path_of(s).read_text().replace("Mending the login of the shop\n", ""))
+        desk.answering = answer
+        await says(s, LONG)
+        taken = records(s, NotesTaken)
+        assert [one.last for one in taken] == [first, *([s.view.leaf] if covers else [])]
+        assert len(records(s, Failed)) == (not covers)
+
+
+async def test_a_title_replaces_no_message(desk: Desk):
+    def entitled(task: NotesTask, _: Request) -> Reply:
+        return reply(edit(task, TITLE, f"{TITLE}A title {len(desk.tasks)}\n"))
+
+    desk.answering = entitled
+    async with desk.open() as s:
+        for _ in range(12):
+            await says(s, LONG)
+        assert "A title 1\n" in path_of(s).read_text()
+        assert all(task.since == "" for task in desk.tasks)
+        assert not [one for one in records(s, Replaced) if one.reason == "session_memory"]
 
 
 @pytest.mark.parametrize(("stop", "taken"), [("end_turn", 2), ("max_tokens", 1), ("refusal", 1)])

@@ -23,7 +23,7 @@ from tests.transcript.test_fold import pairs_up
 
 from .crashes import failed_anywhere, killed_anywhere
 from .doors import opened
-from .test_notes import TITLE, TOOLS, path_of
+from .test_notes import STATE, TOOLS, path_of
 
 pytestmark = [pytest.mark.spec("5")]
 SMALL = replace(
@@ -35,8 +35,8 @@ def answer(request: Request):
     task = request.task
     assert isinstance(task, NotesTask)
     count = task.notes.count("- note")
-    new = f"{TITLE}- note {count}\n"
-    return reply(call("Edit", f"n{count}", file_path=task.path, old_string=TITLE, new_string=new))
+    new = f"{STATE}- note {count}\n"
+    return reply(call("Edit", f"n{count}", file_path=task.path, old_string=STATE, new_string=new))
 
 
 async def say(s: Session, words: str) -> None:
@@ -83,7 +83,7 @@ async def resume(home: Path, project: Path, session: str, acked: list[str]) -> N
         assert len(taken) >= max(known, default=0)
         versions = [layer.template()]
         for n in range(3):
-            versions.append(versions[-1].replace(TITLE, f"{TITLE}- note {n}\n"))
+            versions.append(versions[-1].replace(STATE, f"{STATE}- note {n}\n"))
         path = path_of(s)
         if path.exists():
             at = versions.index(path.read_text())

@@ -265,8 +265,7 @@ class _Dream:
             return Repaired({})
         rows = tuple(sorted(given.files.items()))
         times = tuple(sorted(given.times.items()))
-        lines = tuple(sorted(given.lines.items()))
-        return _worked_out(rows, times, given.now, given.limits, given.unread, lines)
+        return _worked_out(rows, times, given.now, given.limits, given.unread)
 
     def blind(self) -> str:
         """Why nothing may be concluded: a part of the folder was not seen."""
@@ -348,12 +347,11 @@ def _worked_out(
     now: float,
     limits: IndexLimits,
     unread: frozenset[str],
-    lines: tuple[tuple[str, tuple[float, ...]], ...],
 ) -> Repaired:
     """The repairs of a folder: the same for the same texts, so not worked out every round."""
     clean = {key: data for key, data in files if not _has_secret(key, data)}
     left = unread | frozenset(key for key, _ in files if key not in clean)
-    return repaired(CheckInput(clean, dict(times), now, limits, unread=left, lines=dict(lines)))
+    return repaired(CheckInput(clean, dict(times), now, limits, unread=left))
 
 
 def _has_secret(key: str, data: bytes) -> bool:

@@ -58,7 +58,7 @@ _OPEN_HEAD = re.compile(r"---[ \t]*\r?\n(?:[A-Za-z][\w-]*:(?: .*)?\r?\n|[ \t]+\S
 _MARK = re.compile(r"[*_`~]+(?=\S)|(?<=\S)[*_`~]+|\s{0,2}\(passed\)")
 _LINK = re.compile(r"\]\((?![A-Za-z][\w+.-]*:)[^()\s]*\.md(?:#[^()\s]*)?\)")
 _WORD = re.compile(
-    "[\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff]"
+    "[\u2e80-\u2fff\u3005-\u3007\u3040-\u9fff\uac00-\ud7af]"
     r"|[-+±~≈<>≤≥$€£¥]?\d[\d.,:/]*(?<=\d)[%‰°]?"
     "|[^\\W\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff]+"
 )

@@ -107,7 +107,6 @@ NUMBER_WORDS = {
     for word in (name, stem(name))
 }
 """Numbers written as words, also by their stem."""
-PASSED = "(passed)"
 _MARKED = re.compile(r"\((?:passed|expired|done|met|completed|over)\b", re.IGNORECASE)
 
 

@@ -220,6 +220,10 @@ async def test_a_hand_written_index_becomes_topics(stage: Stage) -> None:
 async def test_200_lines_of_an_index_with_one_file_unlisted(
     stage: Stage, files: int, lines: int
 ) -> None:
+    equal = memory(
+        "tests_again.md", "Run the tests", "feedback", "run `make check` before every commit"
+    )
+    stage.memories.save("tests_again.md", equal, BY_USER)
     for number in range(files):
         word = f"{number:03d}"
         body = f"Machine {word} of hall {number * 7} is cooled by pump P{number * 13}.\n"
@@ -263,7 +267,7 @@ async def test_daily_logs_with_a_rule_of_the_user(stage: Stage) -> None:
     assert "**Why:** support is not there at weekends" in entry.body
     assert stage.memories.trust(rule) is Trust.USER
     every = b"".join(data for name, data in after.items() if is_topic(name))
-    assert b"on 2026-03-03 by Pavel" in every
+    assert b"was rebuilt yesterday by Pavel (2026-03-04)" in every
     assert b"working on the parser" not in every
     assert b"tests pass again" not in every
     again = await dream(embedded(stage))

@@ -307,7 +307,9 @@ async def test_a_fork_never_compacts(home: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("policy", ["classic", "collapse"])
 async def test_the_embedded_dream_keeps_all_it_read(tmp_path: Path, policy: str) -> None:
-    stage = Stage.of(tmp_path, MEMORIES)
+    name, kind, body = MEMORIES["tests.md"]
+    equal = {"tests_again.md": (name, kind, body.replace(".", "!"))}
+    stage = Stage.of(tmp_path, {**MEMORIES, **equal})
     settings = replace(stage.settings, context_window=4_000, collapse_tail=500, collapse_kept=100)
     stage.settings = replace(settings, context_policy=policy)
     dreamer = replace(stage.dreamer([]), model=EmbeddedModel(stage.settings))

@@ -238,7 +238,8 @@ async def test_the_embedded_dream_changes_no_rule_and_tells_of_each(stage: Stage
         assert rule_head(after[key]) == rule_head(data)
     told = "left: rule type_checks.md: held and overridden every time; calls matched 4, held 4"
     assert told in done.summary
-    assert done.summary.count("left: rule") == done.summary.count("left:") == 4
+    assert done.summary.count("left: rule") == 4
+    assert "left: stale_date billing.md" in done.summary
     assert holds(stage, "tsc") == ["type_checks.md: remind"]
 
 
@@ -258,10 +259,10 @@ def test_rules_in_doubt_are_those_of_this_folder_that_remind(stage: Stage) -> No
 
 
 def test_a_repair_merges_no_rule_into_what_is_about_other_calls() -> None:
-    other = TSC.replace(HEAD.encode(), b"").replace(b"name: Types", b"name: Types again")
+    other = TSC.replace(HEAD.encode(), b"")
     times = {"a.md": 1.0, "b.md": 2.0}
-    index = b"- [Types](a.md) \xe2\x80\x94 x\n- [Types again](b.md) \xe2\x80\x94 x\n"
-    for older, newer, merged in ((TSC, TWIN, True), (other, TSC, False), (TSC, other, True)):
+    index = b"- [Types](a.md) \xe2\x80\x94 x\n- [Types](b.md) \xe2\x80\x94 x\n"
+    for older, newer, merged in ((TSC, TSC, True), (other, TSC, False), (TSC, other, True)):
         files = {"a.md": older, "b.md": newer, "MEMORY.md": index}
         assert check(CheckInput(files, times, NOW)).of("duplicate")
         done = repaired(CheckInput(files, times, NOW))

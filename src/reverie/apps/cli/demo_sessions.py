@@ -58,7 +58,9 @@ TOLD = (
     "I'm a data engineer and new to Python.",
 )
 QUESTION = "Where are bugs tracked?"
-SAID_AGAIN = "Remember that bugs are tracked in the Linear project ORDERS"
+SAID_AGAIN = tuple(
+    f"Remember that {word} in stock are counted on Mondays" for word in ("parts", "Parts")
+)
 IN_BETWEEN = "List logs"
 AT_LAST = "List orders"
 
@@ -320,9 +322,10 @@ def _calls(messages: Sequence[UserMessage | AssistantMessage]) -> list[str]:
 
 async def _saying_again(stage: DemoStage, found: Sessions) -> None:
     del found
-    stage.tell("… another session, and somebody has it remembered once more …")
+    stage.tell("… another session, and somebody has one thing remembered twice …")
     async with stage.agent() as agent:
-        await stage.turn(agent, SAID_AGAIN)
+        for words in SAID_AGAIN:
+            await stage.turn(agent, words)
 
 
 async def _dreaming(stage: DemoStage, found: Sessions) -> None:

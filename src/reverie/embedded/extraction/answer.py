@@ -46,6 +46,10 @@ _INSTEAD = re.compile(
     re.IGNORECASE,
 )
 _DIGITS = re.compile(r"\d")
+_CALENDAR = content(
+    """today tomorrow yesterday monday tuesday wednesday thursday friday saturday sunday january
+    february march april may june july august september october november december"""
+)
 
 
 def answer(request: Request) -> Sequence[Block]:
@@ -162,7 +166,7 @@ def planned(found: Iterable[FoundFact], memories: Sequence[KnownMemory]) -> list
         if one.topic:
             if known is not None and known.description == description_of(one):
                 continue
-        elif any(says(f"{known.name} {known.description}", one.rule) for known in memories):
+        elif any(_says(f"{known.name} {known.description}", one) for known in memories):
             continue
         if known is not None and any(save.known is known for save in out):
             known = None  # one change to a file at a time
@@ -170,6 +174,10 @@ def planned(found: Iterable[FoundFact], memories: Sequence[KnownMemory]) -> list
         taken.add(key)
         out.append(Save(one, key, known))
     return out
+
+
+def _says(text: str, found: FoundFact) -> bool:
+    return all(day in text for day in found.days) and says(text, found.rule)
 
 
 def new_key(found: FoundFact, taken: Iterable[str]) -> str:
@@ -200,7 +208,7 @@ def _on_subject(found: FoundFact, memories: Sequence[KnownMemory]) -> KnownMemor
 
 def _lasting(words: frozenset[str]) -> frozenset[str]:
     """Words that stay when a date or a number changes."""
-    return frozenset(word for word in words if not _DIGITS.search(word))
+    return frozenset(word for word in words - _CALENDAR if not _DIGITS.search(word))
 
 
 # What is written
@@ -285,19 +293,22 @@ def name_of(found: FoundFact) -> str:
 
 def description_of(found: FoundFact) -> str:
     """The fact itself, in a line."""
-    return shorten(found.line or f"{_whose(found)}{found.rule}", DESCRIPTION)
+    beside = f" ({found.when})" if found.when and not found.line else ""
+    words = found.line or f"{_whose(found)}{found.rule}"
+    return shorten(words, DESCRIPTION - len(beside)) + beside
 
 
 def body_of(found: FoundFact) -> str:
     """The rule or fact, then why and how where they were given; else the words as they came."""
     if not found.why and not found.how and found.said:
-        wide = has_chinese(found.rule)
-        return f"用户说：“{found.said}”" if wide else f"The user said: “{found.said}”"
+        who = "用户说：" if has_chinese(found.rule) else "The user said: "
+        return f"{who}“{found.said}”" + (f" ({found.when})" if found.when else "")
     labelled = found.type in ("feedback", "project")
     parts = [
         f"{_whose(found)}{found.rule}",
         f"{'**Why:** ' if labelled else ''}{found.why}" if found.why else "",
         f"{'**How to apply:** ' if labelled else ''}{found.how}" if found.how else "",
+        f"({found.when})" if found.when else "",
     ]
     return "\n\n".join(filter(None, parts))
 
@@ -328,7 +339,8 @@ def changed_file(save: Save, text: str) -> str | None:
     """The memory's text brought up to date, or nothing where it says so already."""
     found = save.found
     passages = re.split(r"\n+|(?<=[.!?])\s+|(?<=[。！？])", text)[:MAX_PASSAGES]
-    if not found.topic and any(says(passage, found.rule) for passage in passages):
+    dated = all(day in text for day in found.days)
+    if not found.topic and dated and any(says(passage, found.rule) for passage in passages):
         return None
     old = TopicFile(save.key, text.encode("utf-8", "replace"))
     try:
@@ -349,8 +361,9 @@ def _replaces(found: FoundFact, old: TopicFile) -> bool:
     if negates(found.rule) != negates(old.description or old.body) or _INSTEAD.search(found.rule):
         return True
     mine, theirs = content(found.rule), content(told)
-    numbers = {word for word in mine if _DIGITS.search(word)}
-    return bool(numbers - theirs) and _lasting(mine) <= _lasting(theirs)
+    values = mine - _lasting(mine) - theirs
+    moved = bool(values) or any(day not in told for day in found.days)
+    return moved and _lasting(mine) <= _lasting(theirs)
 
 
 # Exact edits

@@ -1,8 +1,8 @@
-"""Dates that mean something only on the day they were said, written out.
+"""Dates that mean something only on the day they were said: found, and told beside the words.
 
-"By Friday", "next week", "the end of the month", "on March 5", 周五之前, 下周三, 月底: each becomes
-the day, week or month it meant when its message was sent. What repeats ("every Friday"), what is
-quoted and what may be no date is left as it is. English and Chinese; days are those of UTC. Pure.
+"By Friday", "next week", "the end of the month", "on March 5", 周五之前, 下周三, 月底: the words
+stay as they were said. What repeats ("every Friday"), what is quoted and what may be no date is
+left out. English and Chinese, in part German, Spanish and French; days are those of UTC. Pure.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from reverie.text.dates import absolute, day_of, own, relative
+from reverie.text.dates import WEEKDAYS, absolute, day_of, own, relative
 
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTHS = (
@@ -49,12 +49,15 @@ _WIDE = re.compile(
     r"|(?<![每上下这本个])(?:周|星期|礼拜)(?P<day>[一二三四五六日天])"
     r"|(?<![年\d])(?P<m>\d{1,2})月(?P<d>\d{1,2})[日号]|(?<![月\d])(?P<d3>\d{1,2})号"
 )
-_PREPOSITION = re.compile(
-    r"\b(?:by|before|until|till|on|in|from|since|after|for|of|due|is"
-    r"|are|was|during|about|around)\s*$",
+_OF = re.compile(r"(?:on|in)\s+", re.IGNORECASE)
+_ELSEWHERE = re.compile(
+    r"\b(?:heute|morgen|übermorgen|(?:vor)?gestern|(?:nächst|kommend|letzt|vorig|diese)\w{0,2}\s+"
+    r"(?:woche|monat|quartal|jahr)|(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch|in\s+\w+\s+(?:tagen|wochen|monaten)"
+    r"|hoy|(?:pasado\s+)?mañana|ayer|anteayer|lunes|martes|miércoles|jueves|viernes|sábado|domingo"
+    r"|(?:próxim|pasad)[oa]|que\s+viene|(?:en|dentro\s+de)\s+\w+\s+(?:días|semanas|meses)"
+    r"|aujourd'hui|demain|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|prochaine?)\b",
     re.IGNORECASE,
 )
-_OF = re.compile(r"(?:on|in)\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +70,20 @@ class _SaidDate:
     last: date | None = None
 
 
-def made_absolute(text: str, at: float) -> str:
-    """The text with every relative date written out."""
-    out, behind = "", 0
-    for one in _said(text, at):
-        meant = one.meant
-        if _PREPOSITION.search(text[: one.start]):
-            meant = _OF.sub("", meant, count=1)
-        out += text[behind : one.start] + meant
-        behind = one.end
-    return out + text[behind:]
+def said_on(text: str, at: float, *, once: bool) -> tuple[str, tuple[str, ...]]:
+    """Return when a text with a relative date was said and what that date means, to stand beside
+    it; and the days that tell it from the same words of another day. Else nothing.
+
+    A weekday stays a weekday, and what may be no date or mean several is not worked out; where a
+    thing happens `once`, the weekday of another week is another day.
+    """
+    base, said = day_of(at), _said(text, at)
+    if base is None or not (said or _ELSEWHERE.search(own(text))):
+        return "", ()
+    sure = [(when.words, _OF.sub("", when.meant, count=1)) for when in relative(text, at)]
+    told = [f"said on {base}, {base:%A}", *(f"{words}: {meant}" for words, meant in sure)]
+    weekday = once and any(text[one.start : one.end].lower() in WEEKDAYS for one in said)
+    return "; ".join(told), (*(meant for _, meant in sure), *([str(base)] if weekday else []))
 
 
 def is_ahead(text: str, at: float) -> bool:

@@ -23,7 +23,7 @@ from reverie.embedded.extraction import (
     people,
     project,
 )
-from reverie.embedded.extraction.dates import is_ahead, made_absolute
+from reverie.embedded.extraction.dates import is_ahead, said_on
 from reverie.embedded.extraction.never import never
 from reverie.embedded.extraction.words import (
     SELF,
@@ -107,13 +107,16 @@ def findings(turns: Sequence[UserTurn], known: Iterable[str] = ()) -> list[Found
     for turn in turns:
         read, talk = _read(turn, talk)
         found.append([one for one in read if not never(one)])
-    told = Passages(("", text) for text in known) if any(found) else Passages()
+    texts = list(known) if any(found) else []
+    told = Passages(("", text) for text in texts)
     out: list[FoundFact] = []
     for mine in found:
         kept: list[FoundFact] = []
         for one in mine:
-            again = any(says(other.rule, one.rule) for other in (*out, *kept))
-            if one.topic or (not again and not _is_told(one, told)):
+            others = [other for other in (*out, *kept) if other.days == one.days]
+            again = any(says(other.rule, one.rule) for other in others)
+            dated = all(any(day in text for text in texts) for day in one.days)
+            if one.topic or not (again or (dated and _is_told(one, told))):
                 kept.append(one)
         out += kept[:MAX]
     return conventions.latest(out)
@@ -224,14 +227,13 @@ def _reasoned(found: FoundFact, behind: Sequence[Sentence]) -> FoundFact:
 
 
 def _finished(found: FoundFact, turn: UserTurn) -> FoundFact:
-    """The finding in whole sentences, its dates written out."""
-    parts = {
-        "rule": _closed(made_absolute(_bare(found.rule), turn.at)),
-        "why": _closed(made_absolute(found.why, turn.at)),
-        "how": _closed(made_absolute(found.how, turn.at)),
-    }
-    said = made_absolute(" ".join(found.said.split()), turn.at)
-    return replace(found, **parts, said=said, turn=turn.id)
+    """The finding in whole sentences, its dates as they were said."""
+    parts = {"rule": _bare(found.rule), "why": found.why, "how": found.how}
+    closed = {name: _closed(text) for name, text in parts.items()}
+    said = " ".join(found.said.split())
+    text = f"{said or found.rule} {found.why} {found.how}"
+    when, days = said_on(text, turn.at, once=found.kind == "deadline")
+    return replace(found, **closed, said=said, turn=turn.id, when=when, days=days)
 
 
 def _bare(text: str) -> str:

@@ -132,7 +132,8 @@ def never(found: FoundFact) -> str:
     rule = found.rule.strip()
     fact = found.type in ("project", "user") or found.kind == "request"
     lasting = found.kind == "standing_instruction" and orders.FOR_GOOD.match(rule) is not None
-    if not found.topic and (_short(rule) or _is_cut(rule) or _FRAGMENT.search(rule)):
+    short = _short(" ".join((rule, *found.days)))
+    if not found.topic and (short or _is_cut(rule) or _FRAGMENT.search(rule)):
         return "fragment"
     checks = (
         ("task", _TASK_ID, not found.topic and found.type != "reference"),

@@ -134,6 +134,8 @@ class FoundFact:
     said: str = ""  # the whole sentence as it was typed
     topic: str = ""
     line: str = ""
+    when: str = ""  # when it was said and what its dates mean, to stand beside the words
+    days: tuple[str, ...] = ()  # of which another day's same words would have others
 
     @property
     def text(self) -> str:

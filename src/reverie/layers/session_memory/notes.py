@@ -18,6 +18,7 @@ from reverie.transcript.sections import NotesSection, sections
 
 KEY = "session-memory/summary.md"
 TRUNCATED = "[... section truncated for length ...]"
+_TITLE = "Session Title"
 EXACT = ("Current State", "Errors & Corrections")  # not shortened to make room for others
 _VARIABLE = re.compile(r"\{\{(currentNotes|notesPath|notesName)\}\}")
 
@@ -27,9 +28,15 @@ def frame(text: str) -> tuple[tuple[str, str], ...]:
     return tuple((s.heading.rstrip(), s.description.rstrip()) for s in sections(text) if s.heading)
 
 
+def noted(text: str) -> list[str]:
+    """Return what the notes say below their headings; a title says nothing."""
+    found = (s.body.strip() for s in sections(text) if s.name != _TITLE)
+    return [body for body in found if body]
+
+
 def is_blank(text: str) -> bool:
-    """Whether nothing was noted yet: empty, or a template's frame alone."""
-    return not any(s.body.strip() for s in sections(text))
+    """Whether nothing was noted yet: empty, or a template's frame with a title at most."""
+    return not noted(text)
 
 
 # --- what is put into a context

@@ -26,17 +26,16 @@ from reverie.errors import ScanFailed
 from reverie.light import dataclass
 from reverie.memory import secrets
 from reverie.memory.facts import DropReason
-from reverie.memory.format import frontmatter
 from reverie.memory.format import index as indexes
 from reverie.memory.format.entry import INDEX, TopicFile, index_of, is_index, is_topic
 from reverie.memory.hygiene import odds
-from reverie.memory.hygiene.faults import Present, broken, duplicates, gone, junk
+from reverie.memory.hygiene.faults import Present, broken, duplicates, equals, gone, junk
 from reverie.memory.hygiene.form import form_faults
 from reverie.memory.hygiene.reading import Passage, ReadMemory, logs, read
 from reverie.memory.ranking import IndexLimits, limits_hit
 from reverie.memory.rules.reading import APPLIES, is_firm_file
 from reverie.memory.trust import Trust, reads_like_instruction
-from reverie.text.dates import PASSED, expired, relative
+from reverie.text.dates import expired, relative
 
 FindingKind: TypeAlias = Literal[
     "junk",
@@ -154,8 +153,12 @@ def check(given: CheckInput) -> HygieneReport:
         found += _of_one(one, given)
         found += _links(one, there, names)
     found += [hit for log in logs(given.files).values() for hit in _guarded(log, given)]
+    same = {
+        (group[0].key, one.key): (group[0], one) for group in equals(every) for one in group[1:]
+    }
+    found += [_duplicate(a, b, 1.0, Fix("merged_into", a.key)) for a, b in same.values()]
     twins = duplicates(every)
-    found += [_duplicate(a, b, share) for a, b, share in twins]
+    found += [_duplicate(*twin) for twin in twins if (twin[0].key, twin[1].key) not in same]
     pairs = frozenset((a.key, b.key) for a, b, _ in twins)
     found += [_odds(one) for one in odds.contradictions(every, pairs)]
     found += _rules(given)
@@ -245,28 +248,15 @@ def _dates(memory: ReadMemory, now: float) -> Iterator[Finding]:
         first, last = _inside(memory.text, piece)
         raw = memory.text[first:last]
         written = memory.when(piece.line)
-        found = relative(raw, written or now)
-        says = _says_more(raw, [(when.start, when.end) for when in found])
-        for when in found:
-            fix = Fix("dated", "", first + when.start, first + when.end, when.meant)
+        for when in relative(raw, written or now):
             meant = when.meant if written else "nobody knows when it was written"
             words = f"“{when.words}” says nothing later: {meant}"
             line = piece.line + raw.count("\n", 0, when.start)
-            mends = fix if written and says else None
-            yield Finding("stale_date", memory.key, line, words, fix=mends, rule="relative")
+            yield Finding("stale_date", memory.key, line, words, rule="relative")
         for _, end, day in expired(raw, now):
-            fix = Fix("expired", "", first + end, first + end, f" {PASSED}")
             words = f"{day} has passed: {_cut(piece.text)}"
             line = piece.line + raw.count("\n", 0, end)
-            yield Finding("stale_date", memory.key, line, words, fix=fix, rule="deadline")
-
-
-def _says_more(raw: str, times: Sequence[tuple[int, int]]) -> bool:
-    """Whether a passage says anything beside when: a date alone would say no more."""
-    ends = [0, *(end for _, end in times)]
-    starts = [*(start for start, _ in times), len(raw)]
-    rest = (raw[end:start] for end, start in zip(ends, starts, strict=True))
-    return any(one.isalnum() for part in rest for one in part)
+            yield Finding("stale_date", memory.key, line, words, rule="deadline")
 
 
 def _inside(text: str, piece: Passage) -> tuple[int, int]:
@@ -293,29 +283,24 @@ def _links(
 # Two memories
 
 
-def _duplicate(older: ReadMemory, newer: ReadMemory, share: float) -> Finding:
+def _duplicate(
+    older: ReadMemory, newer: ReadMemory, share: float, fix: Fix | None = None
+) -> Finding:
     words = f"{share:.0%} of what it says is also in {older.key}"
-    return Finding("duplicate", newer.key, 1, words, older.key, Fix("merged_into", older.key))
+    return Finding("duplicate", newer.key, 1, words, older.key, fix)
 
 
 def _odds(one: odds.Odds) -> Finding:
     older, newer = one.older, one.newer
     words = f"{one.how}: “{_cut(older.passage.text)}” against “{_cut(newer.passage.text)}”"
-    fix = None
-    if one.decided:
-        text = newer.passage.text
-        if older.passage.kind == "value":
-            text = f" {frontmatter.scalar(' '.join(text.split()))}"
-        fix = Fix("contradicted_by", newer.memory.key, older.passage.start, older.passage.end, text)
     return Finding(
         "contradiction",
         older.memory.key,
         older.passage.line,
         words,
         newer.memory.key,
-        fix,
-        one.how,
-        newer.passage.line,
+        rule=one.how,
+        with_line=newer.passage.line,
     )
 
 

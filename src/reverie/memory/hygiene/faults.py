@@ -1,5 +1,9 @@
 """Faults that a memory's text shows: it says what another says, is junk, or points to nothing.
 
+Two files are equal where their sentences are, in any order, but for case, marks and English
+articles: numbers, ids, flags, names and the order of words are part of what they say. A file with
+a list, a heading, a table or code is equal only to the letter. Only equal files are ever joined.
+
 Two files are near-duplicates where most of what is rare in either is in both: terms weigh by how
 few files have them, so that what a project's memories all speak of counts little. Only files that
 share several of their rarest terms are compared at all; the work grows with the number of files.
@@ -20,6 +24,7 @@ from __future__ import annotations
 import math
 import posixpath
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
@@ -28,7 +33,10 @@ from typing import TypeVar
 
 from reverie.light import dataclass
 from reverie.memory.claims import Claim, claims
+from reverie.memory.format import frontmatter
+from reverie.memory.format.entry import is_cut, uncut
 from reverie.memory.hygiene.reading import ReadMemory, statements
+from reverie.memory.rules.reading import APPLIES
 from reverie.text.markdown import without_code
 from reverie.text.terms import plain, terms
 
@@ -102,6 +110,55 @@ def near(
                 if found not in seen:
                     seen.add(found)
                     yield found
+
+
+_ARTICLES = frozenset({"a", "an", "the"})
+_WIDE_MARKS = re.compile("[。，、；：！（）《》「」『』]+")
+_NO_MATTER = frozenset({"type", "metadata", "trust", "node_type", "originSessionId", APPLIES})
+"""Fields that say something of their file and not of its matter."""
+
+
+def same_words(text: str, left_out: frozenset[str] = _ARTICLES) -> str:
+    """Return the words that make a sentence what it is: all of them, in their order."""
+    seen = unicodedata.normalize("NFC", text).replace("’", "'")
+    loud = seen.isupper()
+    out: list[str] = []
+    for word in _WIDE_MARKS.sub(" ", seen).split():
+        bare = word.strip('"“”„«»()`').rstrip(".,;:!")
+        bare = bare if bare[:1].isalnum() else word
+        if bare.lower() in left_out and (loud or not out or bare.islower()):
+            continue
+        spelled = bare.replace("-", "").replace("'", "").isalpha() and len(bare) > 1
+        plain_word = spelled and (loud or bare[1:].islower())  # no id, flag or acronym
+        out.append(bare.lower() if plain_word else bare)
+    return " ".join(out)
+
+
+def equals(memories: Iterable[ReadMemory]) -> list[list[ReadMemory]]:
+    """Groups of memories that say the same, the oldest of each first."""
+    groups: dict[Hashable, list[ReadMemory]] = {}
+    for one in sorted(memories, key=lambda one: (one.written, one.key)):
+        if one.body.strip():
+            groups.setdefault(_matter(one), []).append(one)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _matter(memory: ReadMemory) -> Hashable:
+    """Return what a memory says: equal for two that may be joined."""
+    pieces = [one for one in memory.passages if one.kind != "value"]
+    rows = [same_words(one.text) for one in pieces]
+    plain_text = all(one.kind == "sentence" for one in pieces)
+    body = tuple(sorted(rows)) if plain_text else memory.body.strip()
+    told = f" {' '.join(rows)} "
+    head: list[tuple[str, str]] = []
+    for one in frontmatter.parse(memory.text.encode("utf-8", "replace")).fields:
+        words = same_words(uncut(one.value))
+        if (
+            one.names[0] not in _NO_MATTER
+            and f" {words}{'' if is_cut(one.value) else ' '}" not in told
+        ):
+            head.append((".".join(one.names), words))
+    return body, tuple(sorted(head))
 
 
 def duplicates(memories: Sequence[ReadMemory]) -> list[tuple[ReadMemory, ReadMemory, float]]:

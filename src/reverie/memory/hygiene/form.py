@@ -20,7 +20,6 @@ from reverie.memory.hygiene.reading import ReadMemory
 from reverie.memory.rules.faults import faults_in
 from reverie.memory.rules.reading import APPLIES, LEVEL
 from reverie.text.markdown import MarkdownBlock, Section, blocks, sections
-from reverie.text.terms import plain
 
 _KEY = re.compile(r"[A-Za-z][\w-]*:(?:[ \t].*)?\Z")
 _FENCE = "---"
@@ -180,14 +179,14 @@ def _repeated(text: str, body: int) -> Iterator[FormFault]:
     """A heading that stands twice under the same one: its section is in two parts."""
     every = sections(text, body)
     titles = [one for one in every if one.title]
-    if len({(one.level, plain(one.title)) for one in titles}) == len(titles):
+    if len({(one.level, _heading(one.title)) for one in titles}) == len(titles):
         return
     known: dict[tuple[str, ...], Section] = {}
     path: list[tuple[int, str]] = []
     told = False
     for one in titles:
         path = [step for step in path if step[0] < one.level]
-        path.append((one.level, plain(one.title)))
+        path.append((one.level, _heading(one.title)))
         place = tuple(f"{level} {title}" for level, title in path)
         if place not in known:
             known[place] = one
@@ -195,6 +194,11 @@ def _repeated(text: str, body: int) -> Iterator[FormFault]:
             told = True
             line = text.count("\n", 0, one.start) + 1
             yield FormFault("heading", line, f"“{one.title[:80]}” stands twice in one place")
+
+
+def _heading(title: str) -> str:
+    """Return a heading as it is compared: every sign of it, since C is not C++."""
+    return " ".join(title.split()).lower()
 
 
 def joined_sections(text: str, body: int) -> str:
@@ -210,7 +214,7 @@ def joined_sections(text: str, body: int) -> str:
             parts.append([piece])
             continue
         path = [step for step in path if step[0] < one.level]
-        path.append((one.level, plain(one.title)))
+        path.append((one.level, _heading(one.title)))
         place = tuple(f"{level} {title}" for level, title in path)
         at = last.get(place)
         if at is None:

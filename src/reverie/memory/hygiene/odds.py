@@ -5,8 +5,8 @@ are at odds where the values differ: a number, an amount, a date, a name in the 
 against its opposite, another name or weekday where every other word is the same, or where one
 denies what the other says. A number that only counts steps, phases or tickets is no value, "not"
 before something that the other does not speak of denies nothing, and a plain word that differs in
-its place makes two subjects. The newer statement stands; where it cannot be told which is newer,
-or only a name or a weekday differs, both are shown and stay.
+its place makes two subjects. Both are shown and stay: which one holds is for a person or a model
+to say.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from reverie.text.dates import NUMBER_WORDS, WEEKDAYS, absolute
 from reverie.text.terms import DENIALS, SMALL, Terms, plain, stem, tokens
 
 How: TypeAlias = Literal["value", "denial", "date", "name", "weekday"]
-_SEEN_ONLY: frozenset[How] = frozenset({"name", "weekday"})
-"""Two people may do one thing, and on two days: which of them holds is for a person to say."""
+_IN_ALL_ELSE_EQUAL: frozenset[How] = frozenset({"name", "weekday"})
 
 SUBJECT = 0.62
 """Weight of the words, beside values, that two statements must share to have one subject."""
@@ -75,12 +74,11 @@ _VALUE = re.compile(r"[#$€£~<>≤≥]?\d")
 
 @dataclass(frozen=True, slots=True)
 class Odds:
-    """Two statements at odds; `older` gives way, or None of them where that is not known."""
+    """Two statements at odds."""
 
     older: Statement
     newer: Statement
     how: How
-    decided: bool
 
 
 def contradictions(
@@ -128,7 +126,7 @@ def _is_one_subject(
     one: Statement, other: Statement, weight: Mapping[str, float], how: How, *, known: bool
 ) -> bool:
     wide = max(one.passage.text) >= "\u2e80"  # its terms are pairs of signs, which a value breaks
-    if how in _SEEN_ONLY or (wide and _differ_by_one(one, other)):
+    if how in _IN_ALL_ELSE_EQUAL or (wide and _differ_by_one(one, other)):
         return _on_one_topic(one.memory, other.memory) or not _unsaid(one, other)
     return _one_subject(one, other, weight, known=known)
 
@@ -183,9 +181,7 @@ def _subject(found: Terms) -> frozenset[str]:
 
 def _ordered(one: Statement, other: Statement, how: How) -> Odds:
     first, second = sorted((one, other), key=lambda s: (s.written, s.memory.key))
-    known = 0 < first.written < second.written
-    known = known and how not in _SEEN_ONLY
-    return Odds(first, second, how, known)
+    return Odds(first, second, how)
 
 
 def _at_odds(one: Statement, other: Statement) -> How | None:

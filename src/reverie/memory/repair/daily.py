@@ -1,4 +1,4 @@
-"""Daily logs distilled: what they tell goes into topics, by subject and with its day.
+"""Daily logs distilled: what they tell goes into topics, by subject, with its day behind it.
 
 A log itself is never rewritten. A line that a topic already says is passed over, and so is what
 should not be kept at all: the state of a task, progress, an error that is mended, what the code
@@ -15,14 +15,13 @@ from collections.abc import Iterator, Mapping
 from reverie.errors import ScanFailed
 from reverie.light import dataclass
 from reverie.memory import secrets
-from reverie.memory.format.entry import TopicFile, key_for, new, shown, sort_of, title_of
+from reverie.memory.format.entry import key_for, new, shown, sort_of, title_of
 from reverie.memory.format.index import shorten
-from reverie.memory.hygiene.faults import passing, weights
-from reverie.memory.hygiene.reading import ReadMemory
+from reverie.memory.hygiene.faults import passing, same_words, weights
+from reverie.memory.hygiene.reading import ReadMemory, passages
 from reverie.memory.repair.edits import Edit
-from reverie.memory.repair.merging import Words, has_words
 from reverie.memory.trust import reads_like_instruction
-from reverie.text.dates import day_of, relative
+from reverie.text.dates import day_of
 from reverie.text.terms import terms
 
 JOINS = 0.5
@@ -68,7 +67,7 @@ _HOSTILE = frozenset({"override", "secrecy", "persona", "role", "exfiltration", 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One thing that a log tells, with its dates absolute, and the day it was told."""
+    """One thing that a log tells, and the day it was told."""
 
     file: str
     raw: str
@@ -85,8 +84,6 @@ def lines(logs: Mapping[str, ReadMemory]) -> list[LogLine]:
             if piece.kind not in ("item", "sentence"):
                 continue
             text = " ".join(_CLOCK.sub("", piece.text, count=1).split())
-            for when in reversed(relative(text, log.written)):
-                text = text[: when.start] + when.meant + text[when.end :]
             if len(terms(text)) >= _LEAST and not _kept_out(text):
                 found.append(LogLine(log.key, piece.text, text, str(day or "")))
     return found
@@ -114,10 +111,13 @@ def distilled(
     width: int,
 ) -> list[Edit]:
     """Put what the logs tell into topics; `files` is changed, the edits say how."""
-    said = Words("")
-    for key in topics:
-        said.add(shown(files[key]))
-    fresh = [one for one in lines(logs) if not said.has(one.text)]
+    texts = (one.text for key in topics for one in passages(shown(files[key])))
+    said = {same_words(text) for text in texts}
+    fresh = [
+        one
+        for one in lines(logs)
+        if not said & {same_words(one.text), same_words(f"{one.text} ({one.day})")}
+    ]
     sets = {key: topics[key].all for key in sorted(topics) if key in files}
     weight = weights(sets.values())
     edits: list[Edit] = []
@@ -125,7 +125,7 @@ def distilled(
     for one in fresh:
         home = _home(terms(one.text).all, sets, weight)
         if home:
-            _append(files, home, one, width)
+            _append(files, home, one)
             edits.append(Edit(one.file, one.raw, one.text, "merged_into", home))
         else:
             rest.append(one)
@@ -158,15 +158,12 @@ def _told(group: list[LogLine], kind: str) -> Iterator[str]:
                 break
 
 
-def _append(files: dict[str, bytes], key: str, line: LogLine, width: int) -> None:
-    """The line behind what the topic says; a description that its body has follows it."""
+def _append(files: dict[str, bytes], key: str, line: LogLine) -> None:
+    """Put the line behind what the topic says."""
     text = files[key].decode("utf-8", "surrogateescape")
     gap = "\n" if text.rstrip().rpartition("\n")[2].startswith("- ") else "\n\n"
     made = f"{text.rstrip()}{gap}- {line.text} ({line.day})\n"
-    entry = TopicFile(key, made.encode("utf-8", "surrogateescape"))
-    if entry.description and has_words(entry.body, entry.description):
-        entry = entry.with_value(shorten(line.text, width), "description")
-    files[key] = entry.data
+    files[key] = made.encode("utf-8", "surrogateescape")
 
 
 def _begun(files: dict[str, bytes], rest: list[LogLine], width: int) -> list[Edit]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 from reverie.light import dataclass
@@ -21,6 +21,7 @@ from reverie.memory.format.entry import (
     INDEX,
     TopicFile,
     index_of,
+    is_cut,
     is_index,
     is_topic,
     key_for,
@@ -32,12 +33,10 @@ from reverie.memory.format.entry import (
 )
 from reverie.memory.format.frontmatter import BOM
 from reverie.memory.format.index import Index, Pointer
-from reverie.memory.hygiene.faults import called
+from reverie.memory.hygiene.faults import called, same_words
 from reverie.memory.hygiene.reading import passages
 from reverie.memory.ranking import IndexLimits
-from reverie.memory.repair.merging import has_words, merged
-from reverie.text.dates import relative
-from reverie.text.terms import plain, terms
+from reverie.text.terms import terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +52,7 @@ class Edit:
     @property
     def reason(self) -> Reason:
         """Without words before it, it is about the whole file."""
-        by = self.after or "" if self.why in ("contradicted_by", "superseded_by") else ""
-        return Reason(self.why, self.file, self.target, self.before, " ".join(by.split()))
+        return Reason(self.why, self.file, self.target, self.before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +67,6 @@ class Repaired:
         return tuple(dict.fromkeys(one.reason for one in self.edits))
 
 
-def clusters(pairs: Sequence[tuple[str, str]], times: Mapping[str, float]) -> list[list[str]]:
-    """Files that are duplicates of one another, in groups, the oldest of each first."""
-    group: dict[str, set[str]] = {}
-    for a, b in pairs:
-        joined = group.get(a, {a}) | group.get(b, {b})
-        for key in joined:
-            group[key] = joined
-    seen: set[frozenset[str]] = {frozenset(one) for one in group.values()}
-    rows = [sorted(one, key=lambda key: (times.get(key, 0.0), key)) for one in seen]
-    return sorted(rows)
-
-
 _BLANKS = re.compile(rb"(\r?\n)(?:[ \t]*\r?\n){2,}")
 
 
@@ -91,7 +77,6 @@ class Pointers:
     key: str
     files: dict[str, bytes]
     moved: dict[str, str]  # a file that was merged, and where it went
-    hooks: dict[str, tuple[str, str]]  # a file's description before and after the repair
     limits: IndexLimits
     unread: frozenset[str] = frozenset()  # files that are there and are left as they are
     edits: list[Edit] = field(default_factory=list[Edit])
@@ -137,7 +122,9 @@ class Pointers:
         same = [key for key in self.own().values() if self._is_called(key, name)]
         if len(same) == 1:
             home = same[0]
-            made = merged(home, shown(self.files[home]), body).encode("utf-8", "replace")
+            made = self.files[home]
+            if text not in shown(made):
+                made = f"{shown(made).rstrip()}\n\n{text}\n".encode("utf-8", "replace")
         else:
             home = self.below + key_for(name, "", frozenset(self.files))
             about = indexes.shorten(" ".join(first.split()), self.limits.width)
@@ -148,7 +135,7 @@ class Pointers:
     def _is_called(self, key: str, name: str) -> bool:
         if key in self.unread:
             return False
-        return plain(TopicFile(key, self.files[key]).title) == plain(name)
+        return same_words(TopicFile(key, self.files[key]).title) == same_words(name)
 
     # Pointers
 
@@ -207,40 +194,24 @@ class Pointers:
         """A pointer's line as it should be: the file it leads to, a hook that holds, its width."""
         file = self.below + key
         text = shown(raw).rstrip("\r\n")
-        hook = one.hook
-        why: DropReason | None = None
-        was, now = self.hooks.get(file, ("", ""))
-        if was != now and was and one.hook and was.startswith(one.hook.rstrip("…").rstrip()):
-            hook, why = now, self._why(was, file)
-        short = len(text) <= self.limits.width and not why
-        if (key == one.key and short) or file in self.unread:
+        if (key == one.key and len(text) <= self.limits.width) or file in self.unread:
             return raw
         if len(text) > self.limits.width:
             self._keep(one.hook, file)
         end = raw[len(raw.rstrip(b"\r\n")) :]
-        made = indexes.line(key, one.title, hook, width=self.limits.width).encode()
+        made = indexes.line(key, one.title, one.hook, width=self.limits.width).encode()
         if made.strip() == raw.strip():
             return raw
-        if key != one.key:
-            self.edits.append(Edit(self.key, one.hook, hook, "pointer", file))
-        elif why:
-            self.edits.append(Edit(self.key, one.hook, hook, why, file))
-        else:
-            self.edits.append(Edit(self.key, one.hook, hook, "shortened", file))
+        why: DropReason = "shortened" if key == one.key else "pointer"
+        self.edits.append(Edit(self.key, one.hook, one.hook, why, file))
         return made + end
-
-    def _why(self, was: str, file: str) -> DropReason:
-        """Why a description is another one now."""
-        if relative(was, 1.0):
-            return "dated"
-        return "superseded_by" if has_words(shown(self.files[file]), was) else "contradicted_by"
 
     def _keep(self, hook: str, file: str) -> None:
         """What a hook says, in the memory it points to."""
         if file in self.unread:
             return
         text = shown(self.files[file])
-        if hook and not has_words(text, hook):
+        if hook and not _says(text, hook):
             self.files[file] = f"{text.rstrip()}\n\n{uncut(hook)}\n".encode()
 
     def _unlisted(self, data: bytes) -> bytes:
@@ -254,6 +225,15 @@ class Pointers:
                 data = indexes.put(data, name, entry.title, entry.description, width=width)
                 self.edits.append(Edit(self.key, "", entry.title, "pointer", key))
         return data
+
+
+def _says(text: str, words: str) -> bool:
+    """Whether a passage of a text is just these words, or what they were cut from."""
+    known = [same_words(one.text) for one in passages(text)]
+    if is_cut(words):
+        begun = same_words(uncut(words).rpartition(" ")[0])
+        return bool(begun) and any(f"{one} ".startswith(f"{begun} ") for one in known)
+    return same_words(words) in known
 
 
 def _is_own(key: str, index: str) -> bool:

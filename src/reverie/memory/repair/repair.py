@@ -1,13 +1,12 @@
 """A memory folder mended: from what a check finds to edits with reasons.
 
-Contradictions are settled for the newer statement, relative dates written out from the file's own
-time, deadlines that have passed marked, duplicates merged so that the facts of both survive, daily
-logs distilled, links and pointers led to where their files are, long index lines shortened. No
-word that carries content is made up: what is written was in the folder, or is a date.
+Only what cannot be wrong is changed: form (heads, headings, doubled lines, links, pointers, long
+index lines), and files that are equal become one. Daily logs are distilled. No word of a memory is
+changed or removed: contradictions, stale dates, junk, near-duplicates, drifted memories, secrets
+and orders are left for the report.
 
 It is repeated until a check finds nothing more to mend, so that mending what was mended changes
-nothing. What cannot be mended without judging what is true or worth keeping (junk, drifted
-memories, secrets, orders, a contradiction between files of one age) is left for the report.
+nothing.
 """
 
 from __future__ import annotations
@@ -17,14 +16,13 @@ from dataclasses import field, replace
 
 from reverie.light import dataclass
 from reverie.memory.format import frontmatter
-from reverie.memory.format.entry import is_index, is_topic, shown
+from reverie.memory.format.entry import TopicFile, is_index, shown
 from reverie.memory.hygiene.check import CheckInput, Finding, HygieneReport, check
-from reverie.memory.hygiene.faults import relinked
+from reverie.memory.hygiene.faults import equals, relinked, same_words
 from reverie.memory.hygiene.form import joined_sections
-from reverie.memory.hygiene.reading import logs, read
+from reverie.memory.hygiene.reading import logs, passages, read
 from reverie.memory.repair.daily import distilled
-from reverie.memory.repair.edits import Edit, Pointers, Repaired, all_indexes, clusters
-from reverie.memory.repair.merging import merged
+from reverie.memory.repair.edits import Edit, Pointers, Repaired, all_indexes
 from reverie.memory.rules.reading import APPLIES, LEVEL, is_firm_file, level_of
 from reverie.memory.rules.reading import read as read_rule
 
@@ -60,31 +58,16 @@ class _Work:
     moved: dict[str, str] = field(default_factory=dict[str, str])
 
     def round(self) -> None:
-        # A line's own time holds for the lines as they were given.
-        lines = {k: v for k, v in self.given.lines.items() if self._is_as_given(k)}
-        times = {
-            k: 0.0 if k in self.given.lines.keys() - lines.keys() else at
-            for k, at in self.given.times.items()
-        }
-        seen = replace(self.given, files=self.files, guarded=False, lines=lines, times=times)
-        report = check(seen)
-        about = self._descriptions()
+        report = check(replace(self.given, files=self.files, guarded=False))
         self._texts(report)
         self._sections(report)
-        self._merge(report)
+        self._merge()
         if daily := logs(self.files):
             topics = read(self.files, self.given.times)
             self.edits += distilled(self.files, topics, daily, self.given.limits.width)
-        now = self._descriptions()
-        hooks = {key: (about[key], now[key]) for key in about.keys() & now.keys()}
         for key in list(all_indexes(self.files)):
-            mend = Pointers(
-                key, self.files, self.moved, hooks, self.given.limits, self.given.unread
-            )
+            mend = Pointers(key, self.files, self.moved, self.given.limits, self.given.unread)
             self.edits += mend.mend()
-
-    def _is_as_given(self, key: str) -> bool:
-        return self.files.get(key) == self.given.files.get(key)
 
     def settled(self) -> list[Edit]:
         """The edits, each naming where its target went in the end."""
@@ -94,10 +77,6 @@ class _Work:
         while key in self.moved:
             key = self.moved[key]
         return key
-
-    def _descriptions(self) -> dict[str, str]:
-        topics = (key for key in self.files if is_topic(key))
-        return {key: frontmatter.parse(self.files[key]).get("description") for key in topics}
 
     # Words in place
 
@@ -119,8 +98,7 @@ class _Work:
             fix = one.fix
             if fix is None or fix.end > last:
                 continue
-            before = text[fix.start : fix.end]
-            said = before if fix.why == "contradicted_by" else _line(text, fix.start, fix.end)
+            said = _line(text, fix.start, fix.end)
             text = text[: fix.start] + fix.new + text[fix.end :]
             last = fix.start
             self.edits.append(Edit(key, said, fix.new, fix.why, fix.target or key))
@@ -141,16 +119,20 @@ class _Work:
 
     # Duplicates
 
-    def _merge(self, report: HygieneReport) -> None:
-        """Duplicates become one, but for those at odds of which nobody knows the newer."""
-        odd = {frozenset((o.file, o.with_file)) for o in report.of("contradiction") if not o.fix}
-        pairs = [(one.with_file, one.file) for one in report.of("duplicate")]
-        pairs = [pair for pair in pairs if frozenset(pair) not in odd]
-        for keep, *others in clusters(pairs, self.given.times):
-            for key in others:
+    def _merge(self) -> None:
+        """Files that are equal become one: the oldest, with each wording that is not its own."""
+        for first, *others in equals(read(self.files, self.given.times).values()):
+            for other in others:
+                keep, key = first.key, other.key
                 if not self._mergeable(keep, key):
                     continue
-                text = merged(keep, shown(self.files[keep]), shown(self.files[key]))
+                text = shown(self.files[keep])
+                known = {same_words(one.text, frozenset()) for one in passages(text)}
+                rows = [one.text for one in passages(other.text) if one.kind == "sentence"]
+                fresh = [row for row in rows if same_words(row, frozenset()) not in known]
+                if fresh:
+                    end = "\r\n" if "\r\n" in text else "\n"
+                    text = f"{text.rstrip()}{end * 2}{(end * 2).join(fresh)}{end}"
                 self.files[keep] = text.encode("utf-8", "replace")
                 del self.files[key]
                 self.moved[key] = keep
@@ -158,15 +140,18 @@ class _Work:
         self._relink()
 
     def _mergeable(self, keep: str, key: str) -> bool:
-        """Only files that are plain text are merged, never one of the team's with ours, and no
-        rule into what is about other calls, or does something else about them."""
+        """Only files that are plain text are merged, never one of the team's with ours, one that
+        waits to be confirmed with one that does not, and no rule into what is about other calls,
+        or does something else about them."""
         plain = all(shown(self.files[one]).encode() == self.files[one] for one in (keep, key))
         kept, goes = (frontmatter.parse(self.files[one]) for one in (keep, key))
         ruled = (APPLIES, LEVEL)
         same = not any(map(goes.find, ruled)) or (
             read_rule(kept) == read_rule(goes) and level_of(kept) == level_of(goes)
         )
-        return plain and same and keep.startswith("team/") == key.startswith("team/")
+        waits = {TopicFile(one, self.files[one]).is_unverified for one in (keep, key)}
+        ours = keep.startswith("team/") == key.startswith("team/")
+        return plain and same and ours and len(waits) == 1
 
     def _relink(self) -> None:
         names = {key.rpartition("/")[2] for key in self.moved}

@@ -5,11 +5,12 @@ its parent's cache and may only Edit the notes; it works on a copy in memory, an
 changes in one step, only if it is still what the fork was shown. What a person wrote there
 meanwhile wins: the edits are made once more on that, and dropped where they do not fit.
 
-A finished update says which message it covers, also where it found nothing to change; edits that
-do not fit are left out and the others stand. A failed one changes nothing but the record of its
-failure. Where the request offers the model no Edit tool, which no fork may add since
-the tool definitions are part of the cache key, the fork is asked to answer in words, and its
-answer becomes the edits. A private session, and one without a model, has no notes.
+A finished update says which message it covers, where an edit landed, or where an answer in words
+tried none and there are notes already. Edits that do not fit are left out and the others stand, but
+a title alone beside them covers nothing. A failed update records its failure alone. Where the
+request offers the model no Edit tool, which no fork may add since the tool definitions are part of
+the cache key, the fork is asked to answer in words, and its answer becomes the edits. A private
+session, and one without a model, has no notes.
 
 The pen is Edit on that copy, the tool every agent has, and nothing else: an edit that changes a
 heading or a description line is undone at once and the writer told so, and every other call is
@@ -95,6 +96,9 @@ async def update(host: Host) -> None:
         )
     base, pen = await _written(host, place, data, settings)
     landed = await _landed(place, data, pen) if pen.edits else data
+    if pen.refused and layer.noted(_text(landed)) == layer.noted(_text(data)):
+        told = f"{plural(pen.refused, 'edit')} could not be made, and nothing but a title was"
+        raise NotesNotTaken(f"an update of the session notes came to nothing: {told}")
     last = next(i.id for i in reversed(base.items[:]) if i.kind not in ("synthetic", "head"))
     host.hand(NotesTaken(last, base.estimated, digest(landed)))
     size = len(landed) // TEXT_BYTES
@@ -225,7 +229,7 @@ async def _write(
         reply = await child.ask(model, task)
         calls = reply.tool_calls or (_in_words(reply, task) if in_words else ())
         if not calls:
-            if not (in_words or layer.is_blank(task.notes)) and _is_said(reply):
+            if not (in_words or pen.refused or layer.is_blank(task.notes)) and _is_said(reply):
                 return
             break
         pen.begin()
@@ -234,7 +238,7 @@ async def _write(
             break
         await child.add(*results)
     if not pen.edits or (in_words and pen.failed):  # words are taken whole
-        why = "some of its edits could not be made" if pen.failed else "it wrote nothing"
+        why = "some of its edits could not be made" if pen.refused else "it wrote nothing"
         raise NotesNotTaken(f"an update of the session notes came to nothing: {why}")
 
 
@@ -320,6 +324,7 @@ class Pen:
         self.registry = _ONLY_EDIT
         self.edits: list[ToolCall] = []  # those that were made, in order
         self.failed = self.denied = 0  # of this round: edits, and calls of other tools
+        self.refused = 0  # edits of any round
         self._world = world
         self._draft = NotesDraft(path, data)
         self._frame = frame(_text(data))
@@ -354,6 +359,7 @@ class Pen:
             self.denied += 1
         elif output.is_error:
             self.failed += 1
+            self.refused += 1
         else:
             self.edits.append(call)
         return tool_result(call.id, output.content, is_error=output.is_error)
