@@ -193,8 +193,9 @@ _RULES: tuple[tuple[str, str], ...] = (
             r"\b(?:print|reveal|dump|cat|output|send|post|upload|forward|e-?mail|attach|expose|disclose|"
             r"exfiltrate|leak|curl)\b[^\n]{0,60}?(?:(?<!\w)\.env\b(?!\.)|/\.(?:ssh|aws)\b|\bid_(?:rsa|"
             r"ed25519)\b|\b(?:credentials|passwords?|api[ _-]?keys?|secrets)\b)|"
-            r"\b(?:credential|password|token|api[ _-]?key|secret)s?\b[^.\n]{0,30}\b(?:append|add|"
-            r"attach|put|send|post)\b[^\n]{0,40}https?://"
+            r"\b(?:append|add|attach|put)\b[^.\n]{0,30}\b(?:credential|password|token|api[ _-]?key|"
+            r"secret)s?\b[^\n]{0,40}https?://|\b(?:credential|password|token|api[ _-]?key|secret)"
+            r"s?\b[^.\n]{0,30}\b(?:append|add|attach|put|send|post)\b[^\n]{0,40}https?://"
         ),
     ),
     (

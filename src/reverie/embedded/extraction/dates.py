@@ -81,7 +81,10 @@ def said_on(text: str, at: float, *, once: bool) -> tuple[str, tuple[str, ...]]:
     if base is None or not (said or _ELSEWHERE.search(own(text))):
         return "", ()
     sure = [(when.words, _OF.sub("", when.meant, count=1)) for when in relative(text, at)]
-    told = [f"said on {base}, {base:%A}", *(f"{words}: {meant}" for words, meant in sure)]
+    told = [
+        f"said on {base}, {base:%A}",
+        *(f"{words}: {meant}" for words, meant in sure if meant != str(base)),
+    ]
     weekday = once and any(text[one.start : one.end].lower() in WEEKDAYS for one in said)
     return "; ".join(told), (*(meant for _, meant in sure), *([str(base)] if weekday else []))
 
