@@ -237,7 +237,7 @@ def test_a_forgotten_word_is_in_no_name_of_a_dreams_copy(run: Run, home: Path) -
     for text in (
         "The staging cluster is in Frankfurt, since the lease runs there",
         "Integration tests hit a real database, because a mocked migration broke in March",
-        "Integration tests run against a real database, because in March a mocked migration broke",
+        "integration tests hit a real database, because a mocked migration broke in March.",
     ):
         run("memory", "add", text, code=0)
     run("dream", "--dry-run", code=0)

@@ -383,12 +383,16 @@ def test_a_dream_is_looked_at_accepted_in_part_and_undone(page: Page, run: Run) 
     run(
         "memory",
         "add",
-        "Yesterday the freeze began for the release.",
+        "The freeze began." + "\n\nThe release waits for Rosa." * 2,
         "--name",
         "Freeze",
         "--type",
         "project",
     )
+    with page.desk.memory() as memories:
+        assert memories is not None
+        with (memories.folder.root / "MEMORY.md").open("a") as index:
+            index.write("- [x](x.md)\n")
     run("dream", "run", "--dry-run")
     found = run("dream", "diff", "--json").json()
     files = [one["file"] for one in found["files"]]
