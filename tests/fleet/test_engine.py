@@ -210,7 +210,7 @@ async def test_no_word_of_a_memory_is_in_a_dump(fleet: Fleet, postgres: Any) -> 
                 memories.remember(
                     "Deploy the xylocarp service with make ship, always.",
                     Origin("save", Trust.USER, agent="user"),
-                    name=f"xylocarp {which} {n}",
+                    name=f"xylocarp {n}",
                     key=f"feedback_xylocarp_{which}.md",
                     type="feedback",
                 )

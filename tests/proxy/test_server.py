@@ -427,7 +427,8 @@ def test_row_80_background_work_has_a_key_of_its_own_and_the_clients_is_nowhere(
         try:
             assert process.stdout is not None
             told = json.loads(process.stdout.readline())["anthropic"]
-            body = {**BODY, "messages": [{"role": "user", "content": said}]}
+            named = {"metadata": {"user_id": "ada"}}
+            body = {**BODY, **named, "messages": [{"role": "user", "content": said}]}
             for _ in range(2):
                 found = httpx2.post(
                     f"{told}/v1/messages", json=body, headers={"x-api-key": KEY}, timeout=30

@@ -208,8 +208,8 @@ def test_a_dream_is_seen_running_and_killed(
 
 @pytest.mark.parametrize("script", [True, False])
 def test_a_dream_is_accepted_and_undone(browser: Browser, process: Run, script: bool) -> None:
-    said = "Yesterday the freeze began for the release."
-    process("memory", "add", said, "--name", "Freeze", "--type", "project")
+    for said in ("The freeze ends with the release.", "the freeze ends with the release!"):
+        process("memory", "add", said, "--name", "Freeze", "--type", "project")
     process("dream", "run", "--dry-run")
     tab = browser.tab if script else browser.plain()
     tab.goto(f"{browser.base}/dream")
