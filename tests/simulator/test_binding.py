@@ -238,7 +238,7 @@ def test_a_compaction_that_cannot_be_is_refused_by_code():
     for code, asked in cases:
         with pytest.raises(ApiError) as caught:
             sim.respond(asked, headers=managed)
-        assert (caught.value.status, caught.value.code) == (400, code)
+        assert (caught.value.status, caught.value.wire_code) == (400, code)
     with pytest.raises(ApiError, match="compact-2026-09-04"):
         sim.respond(body(first, user("b"), system="s", tools=TOOLS))
     nothing = {"type": "compaction", "content": None}

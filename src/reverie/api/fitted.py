@@ -117,6 +117,12 @@ def told(view: View) -> tuple[str, ...]:
     return tuple(one for entry in view.entries if (one := _change(entry.record, view)))
 
 
+def lets_go(view: View) -> bool:
+    """Whether a result's content was cleared or stored."""
+    decided = (one.record for one in view.entries if isinstance(one.record, ResultDecided))
+    return any(one.content and one.action != "kept" for one in decided)
+
+
 def _change(record: object, view: View) -> str:
     if isinstance(record, ResultDecided) and record.content:
         call = view.calls.get(record.call)

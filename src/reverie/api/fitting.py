@@ -25,7 +25,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from reverie.api.choosing import chosen
-from reverie.api.fitted import Fitted, checked, told
+from reverie.api.fitted import Fitted, checked, lets_go, told
 from reverie.api.hearing import HeardList
 from reverie.api.originals import Original, Originals
 from reverie.api.playing import PlayedList, decided, play
@@ -199,15 +199,13 @@ class Fitter:
         out = going.out
         if self._list.form == "messages" and self._marks:
             out = with_marks(going)
-        changes = told(closed.view)
-        let_go = any(one.startswith(("cleared", "stored")) for one in changes)
-        if let_go and not self._rules.reads_back:
+        if not self._rules.reads_back and lets_go(closed.view):
             self._warn_of_loss()
         made = Fitted(
             out,
             tokens=closed.tokens(self._rules),
             before=self._before(),
-            changes=changes,
+            changes=told(closed.view),
             stable=self._stable(going.out, closed.asked),
             tools=self._tools_of(self._adoption),
         )

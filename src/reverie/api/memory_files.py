@@ -39,7 +39,7 @@ _FOLDER_SIZE = 4096
 _UNITS = ("B", "K", "M", "G")
 
 
-class CommandRefused(ReverieError):
+class CommandRefused(ReverieError, code="command_refused"):
     """A command that cannot be done; the sentence is for the model."""
 
 

@@ -147,7 +147,7 @@ def get(reader: MemoryReader, file: str) -> Found:
         try:
             return _entry(one, one.memories.find(file))
         except NotFound as error:
-            if "Several" in error.what:
+            if error.code == "ambiguous":
                 raise
     raise missing(file)
 

@@ -54,7 +54,7 @@ class Writer:
             try:
                 topic = one.memories.find(file)
             except NotFound as error:
-                raise error if "Several" in error.what else missing(file) from None
+                raise error if error.code == "ambiguous" else missing(file) from None
             yield one, topic
 
 
@@ -64,12 +64,12 @@ def _about_the_text() -> Generator[None]:
     try:
         yield
     except (SecretFound, ScanFailed, Forgotten) as error:
-        raise type(error)(error.what, do=error.do) from None
+        raise type(error)(error.what, do=error.do, code=error.code) from None
     except NotFound:
         raise
     except InvalidInput as error:
         where = "" if error.where.endswith(".md") else error.where
-        raise type(error)(error.what, where=where, do=error.do) from None
+        raise type(error)(error.what, where=where, do=error.do, code=error.code) from None
 
 
 def _must_be_allowed(writer: Writer, text: str) -> None:

@@ -131,7 +131,7 @@ class Engine:
     async def outgoing(self, form: Format, headers: Mapping[str, str], data: bytes) -> Outgoing:
         """What goes out; the client's own bytes where anything fails."""
         if headers.get(SWITCH, "").strip().lower() == "off":
-            return self._passed(data, "off")
+            return self._passed(data, "off", "off")
         try:
             asked = self._read(form, headers, data)
         except (UnreadableBody, ReverieError, OSError) as error:
@@ -146,8 +146,8 @@ class Engine:
             return self._passed(data, "passed: it failed")
         return found
 
-    def _passed(self, data: bytes, told: str) -> Outgoing:
-        self.figures.counts[told.partition(":")[0]] += 1
+    def _passed(self, data: bytes, told: str, kind: str = "passed") -> Outgoing:
+        self.figures.counts[kind] += 1
         return Outgoing(data, told)
 
     def _read(self, form: Format, headers: Mapping[str, str], data: bytes) -> Asked:

@@ -114,7 +114,7 @@ def load_hooks(
             continue
         if not file.origin.trusted and KEY in file.value:
             reason = f"{REFUSED} cannot run commands"
-            problems.append(Problem("warning", file.origin.place, KEY, reason))
+            problems.append(Problem("warning", file.origin.place, KEY, reason, "refused"))
             continue
         found, wrong = hooks_in(file)  # what else is wrong, `load` says
         hooks += found

@@ -201,7 +201,8 @@ def _read_flags(source: str, path: Path, home: Path, stamp: tuple[int, ...] | No
             continue
         value, reasons = from_json(flag, raw)
         if value is not None and not origin.trusted and (reason := flag.refusal(value)):
-            value, reasons = None, [reason]
+            problems.append(Problem("error", origin.place, prefix + key, reason, "refused"))
+            continue
         problems += [Problem("error", origin.place, prefix + key, reason) for reason in reasons]
         if value is not None:
             values.setdefault(flag.name, value)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SettingValue = bool | int | float | str | None
 Committed: TypeAlias = "Literal['never', 'less', 'more', 'free']"
+ProblemCode: TypeAlias = "Literal['', 'unreadable', 'not_trusted', 'refused']"
 
 NEVER: Committed = "never"
 LESS: Committed = "less"

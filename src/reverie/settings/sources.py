@@ -137,7 +137,8 @@ def settings_file(source: str, path: Path, home: Path) -> SettingsFile:
         value, problems = object_in(data, str(path))
         why = distrust(home, path, data) if source == "local" else ""
     if why and value:
-        problems.append(Problem("warning", str(path), "", f"{why}; it counts as committed"))
+        told = f"{why}; it counts as committed"
+        problems.append(Problem("warning", str(path), "", told, "not_trusted"))
     origin = ValueOrigin(source, str(path), source != "project" and not why)
     return SettingsFile(origin, path, data, value, tuple(problems))
 
@@ -154,9 +155,9 @@ def _from_file(file: SettingsFile, environ: Mapping[str, str], held: Settings) -
                 hint = nearest(key, _FIELD_OF)
                 problems.append(Problem("warning", place, key, f"unknown setting{hint}"))
             continue
-        value, reason = _checked(file, key, name, environ, held)
-        if reason:
-            problems.append(Problem("error", place, key, reason))
+        value, problem = _checked(file, key, name, environ, held)
+        if problem:
+            problems.append(problem)
         else:
             values[name] = value, file.origin
     return _Given(values, problems)
@@ -164,14 +165,14 @@ def _from_file(file: SettingsFile, environ: Mapping[str, str], held: Settings) -
 
 def _checked(
     file: SettingsFile, key: str, name: str, environ: Mapping[str, str], held: Settings
-) -> tuple[SettingValue, str]:
+) -> tuple[SettingValue, Problem | None]:
     """A value that the file may give, or why it is not taken."""
-    known = SETTINGS[name]
+    known, place = SETTINGS[name], file.origin.place
     value, reason = from_json(known, file.value[key], environ)
-    reason = reason or _twice(key, name, file.value)
-    if not reason and not file.origin.trusted:
-        reason = known.refusal(value, getattr(held, name))
-    return value, reason
+    if reason := reason or _twice(key, name, file.value):
+        return value, Problem("error", place, key, reason)
+    reason = "" if file.origin.trusted else known.refusal(value, getattr(held, name))
+    return value, Problem("error", place, key, reason, "refused") if reason else None
 
 
 def _twice(key: str, name: str, read: Mapping[str, object]) -> str:

@@ -168,7 +168,7 @@ def checked(flag: Flag, value: object) -> FlagValue:
     """The value as the flag holds it; SettingsError where it cannot."""
     found, reasons = from_json(flag, value)
     if found is None or reasons:
-        raise SettingsError("The flag cannot take this value", where=flag.name, do=_said(reasons))
+        raise _refused(flag, reasons, is_rule=found is None)
     return found
 
 
@@ -177,7 +177,7 @@ def parse_flag(name: str, text: str) -> FlagValue:
     flag = flag_named(name)
     found, reasons = from_text(flag, text)
     if found is None or reasons:
-        raise SettingsError("The flag cannot take this value", where=flag.name, do=_said(reasons))
+        raise _refused(flag, reasons, is_rule=flag.kind != "object")
     return found
 
 
@@ -244,6 +244,7 @@ def _table(flag: Flag, raw: Mapping[object, object]) -> tuple[Mapping[str, int],
     return MappingProxyType(values), reasons
 
 
-def _said(reasons: list[str]) -> str:
-    text = "; ".join(reasons)
-    return f"It {text}" if text.startswith("must ") else text
+def _refused(flag: Flag, reasons: list[str], *, is_rule: bool) -> SettingsError:
+    """The refusal of a value; a rule tells what a value must be, and needs its subject."""
+    do = "It " * is_rule + "; ".join(reasons)
+    return SettingsError("The flag cannot take this value", where=flag.name, do=do)

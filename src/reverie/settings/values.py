@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from reverie.light import dataclass
-from reverie.settings.kinds import Setting, SettingValue
+from reverie.settings.kinds import ProblemCode, Setting, SettingValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,16 @@ class Problem:
     place: str
     key: str
     reason: str
+    code: ProblemCode = ""
+    """What a program asks about; the words are for people."""
 
     def __str__(self) -> str:
         where = f"{self.place}: {self.key}" if self.key else self.place
         return f"{where}: {self.reason}"
+
+    def value(self) -> dict[str, str]:
+        """For a report."""
+        return {"level": self.level, "place": self.place, "key": self.key, "reason": self.reason}
 
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
@@ -107,29 +113,26 @@ def _no_constant(name: str) -> object:
 
 def read_bytes(path: Path) -> tuple[bytes | None, list[Problem]]:
     """The file's bytes, or None and what was wrong; that a file is missing is not wrong."""
-    data, reason = _bytes(path)
-    return data, [Problem("error", str(path), "", reason)] if reason else []
-
-
-def _bytes(path: Path) -> tuple[bytes | None, str]:
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        data = _bytes(path)
     except (FileNotFoundError, NotADirectoryError):
-        return None, ""
+        return None, []
     except (OSError, ValueError) as error:
-        return None, f"cannot be read: {error}"
+        return None, [Problem("error", str(path), "", f"cannot be read: {error}", "unreadable")]
+    if len(data) > LIMIT:
+        return None, [Problem("error", str(path), "", f"too large: more than {LIMIT:,} bytes")]
+    return data, []
+
+
+def _bytes(path: Path) -> bytes:
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            return None, "cannot be read: not a regular file"
+            raise ValueError("not a regular file")
         with os.fdopen(handle, "rb", closefd=False) as file:
-            data = file.read(LIMIT + 1)
-    except OSError as error:
-        return None, f"cannot be read: {error}"
+            return file.read(LIMIT + 1)
     finally:
         os.close(handle)
-    if len(data) > LIMIT:
-        return None, f"too large: more than {LIMIT:,} bytes"
-    return data, ""
 
 
 _ON = frozenset({"1", "true", "yes", "on"})

@@ -55,7 +55,7 @@ async def answered(
 
 def refusal(error: ApiError) -> Sending:
     """An error in OpenAI's envelope."""
-    code, message = error.code or None, error.message
+    code, message = error.wire_code or None, error.message
     if isinstance(error, TooLong):
         code = "context_length_exceeded"
         message = (

@@ -31,7 +31,7 @@ WORDS = {
 }
 
 
-class ApiError(ProviderError):
+class ApiError(ProviderError, code="api_error"):
     """The simulated provider refused; `status` and `kind` are those of the wire."""
 
     def __init__(
@@ -48,19 +48,19 @@ class ApiError(ProviderError):
         self.status = status
         self.kind = kind or TYPES.get(status, "api_error")
         self.message = message
-        self.code = code
+        self.wire_code = code
         self.param = param
         self.headers = dict(headers or {})
 
     def body(self, request_id: str = "") -> Object:
         """The envelope of the Messages API."""
         error: Object = {"type": self.kind, "message": self.message}
-        if self.code:
-            error["details"] = {"error_code": self.code}
+        if self.wire_code:
+            error["details"] = {"error_code": self.wire_code}
         return {"type": "error", "error": error, "request_id": request_id or None}
 
 
-class TooLong(ApiError):
+class TooLong(ApiError, code="too_long"):
     """The prompt is over the model's window."""
 
     def __init__(self, needed: int, allowed: int) -> None:

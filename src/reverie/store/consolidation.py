@@ -66,7 +66,7 @@ class _Body:
         return f"{self.pid}\n{earlier}\n{started}\n{self.token}\n".encode()
 
 
-class LockLost(Held):
+class LockLost(Held, code="lock_lost"):
     """Another process has taken the lock meanwhile; nothing may land."""
 
 

@@ -35,13 +35,13 @@ class Fence:
     source: str
 
 
-class Fenced(StoreError):
+class Fenced(StoreError, code="fenced"):
     """Somebody has taken the job up since: this try lands nothing. `number` is theirs."""
 
     number = 0
 
 
-class AlreadyLanded(StoreError):
+class AlreadyLanded(StoreError, code="already_landed"):
     """The job has landed before; nothing was changed."""
 
 

@@ -42,7 +42,7 @@ from reverie.store.plain import (
 _DAY = 86_400.0
 
 
-class Changed(WriteFailed):
+class Changed(WriteFailed, code="changed"):
     """The file is not as `expect` or `exclusive` said; nothing was written."""
 
 

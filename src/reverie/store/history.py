@@ -328,7 +328,12 @@ class History:
             raise NotFound(
                 "There is no such version", where=name, do="List the versions to see their ids"
             )
-        raise InvalidInput("Several versions begin like that", where=name, do="Give more of the id")
+        raise InvalidInput(
+            "Several versions begin like that",
+            where=name,
+            do="Give more of the id",
+            code="ambiguous",
+        )
 
     def content(self, name: str) -> bytes:
         """The bytes of this hash; `NotFound` where they were too many to keep."""

@@ -309,7 +309,7 @@ def _read_owner(folder: Path) -> _Owner | None:
     root, identity = found.get("root"), found.get("identity")
     if isinstance(root, str):
         return _Owner(root, identity if isinstance(identity, str) else "")
-    closed = any(problem.reason.startswith("cannot be read") for problem in problems)
+    closed = any(problem.code == "unreadable" for problem in problems)
     return _Owner("", "") if closed else None
 
 

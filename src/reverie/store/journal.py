@@ -20,6 +20,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 
 from reverie.errors import Held, InvalidMessage, StoreError, WriteFailed
 from reverie.light import dataclass
@@ -35,7 +36,13 @@ _KEY = b'"sum":"'
 _SEAL = len(_KEY) + 8 + len(b'"}')
 _BOM = b"\xef\xbb\xbf"
 _TOO_LONG = "longer than a line may be"
-_TORN = "cut off before its end"
+
+
+class LineFault(StrEnum):
+    """Reasons that somebody asks about."""
+
+    TORN = "cut off before its end"
+    UNSEALED = "has no checksum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,8 +284,8 @@ def _understand(piece: _Piece, *, checked: bool) -> tuple[str, str]:
     if found is not None:
         return "", "does not match its checksum"
     if checked:
-        return "", "has no checksum" if piece.whole else _TORN
-    return _decoded(raw) if piece.whole or _parses(raw) else ("", _TORN)
+        return "", LineFault.UNSEALED if piece.whole else LineFault.TORN
+    return _decoded(raw) if piece.whole or _parses(raw) else ("", LineFault.TORN)
 
 
 def _decoded(raw: bytes) -> tuple[str, str]:

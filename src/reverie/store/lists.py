@@ -43,7 +43,7 @@ LIST = f"{FORGOTTEN}/words.jsonl"
 _SIZE = 32
 
 
-class Forgotten(StoreError, InvalidInput):
+class Forgotten(StoreError, InvalidInput, code="forgotten"):
     """A text holds words that were asked to be forgotten; it was not written."""
 
 
@@ -233,7 +233,9 @@ class Review:
                 where=name,
                 do="List the review queue to see the ids",
             )
-        raise InvalidInput("Several items begin like that", where=name, do="Give more of the id")
+        raise InvalidInput(
+            "Several items begin like that", where=name, do="Give more of the id", code="ambiguous"
+        )
 
     def remove(self, name: str) -> None:
         self._files.remove(self._key(name))

@@ -323,6 +323,7 @@ class Memories:
             "There is no such memory" if not found else "Several memories have this name",
             where=name[:200],
             do="List the memories to see their files and names",
+            code="ambiguous" if found else "",
         )
 
     def remove(self, key: str, origin: Origin) -> SavedFile:

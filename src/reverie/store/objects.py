@@ -25,7 +25,7 @@ def object_key(name: str) -> str:
     return f"{OBJECTS}/{name[:2]}/{name[2:]}.z"
 
 
-class Damaged(StoreError):
+class Damaged(StoreError, code="damaged"):
     """Stored bytes that are not what their name says."""
 
 

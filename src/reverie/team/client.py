@@ -40,7 +40,7 @@ _SMALL = 4_000_000
 _PATH = "/api/team_memory"
 
 
-class Offline(ReverieError):
+class Offline(ReverieError, code="offline"):
     """The server cannot be reached, or not now."""
 
     def __init__(self, what: str, *, where: str = "", do: str = "", after: float = 0.0) -> None:
@@ -48,15 +48,15 @@ class Offline(ReverieError):
         self.after = after
 
 
-class Permanent(ReverieError):
+class Permanent(ReverieError, code="permanent"):
     """It will fail again until somebody changes something."""
 
 
-class Stale(ReverieError):
+class Stale(ReverieError, code="stale"):
     """Somebody else wrote since the tag was read."""
 
 
-class Hostile(Permanent):
+class Hostile(Permanent, code="hostile"):
     """The server's answer breaks a rule that an honest one keeps."""
 
 

@@ -40,7 +40,7 @@ _POOL = 16
 _WAIT = 10.0
 
 
-class DatabaseAway(ReverieError):
+class DatabaseAway(ReverieError, code="database_away"):
     """The database does not answer, or no longer."""
 
 

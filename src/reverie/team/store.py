@@ -213,7 +213,7 @@ GONE = -1
 """The size of an entry that was deleted."""
 
 
-class TooFast(HttpRefusal):
+class TooFast(HttpRefusal, code="too_fast"):
     """More writes than a token may make."""
 
     def __init__(self, wait: float) -> None:

@@ -81,7 +81,7 @@ class CountedRefusal:
     latest: float
 
 
-class HttpRefusal(ReverieError):
+class HttpRefusal(ReverieError, code="http_refusal"):
     """A request that a server answers with an error; `status` is HTTP's."""
 
     def __init__(self, status: int, what: str, *, where: str = "", do: str = "") -> None:

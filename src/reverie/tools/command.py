@@ -27,7 +27,7 @@ _MOST_READ = 20_000
 _BREAKS = re.compile(r"[;&|\n\r(){}`<>]|\$\(")
 
 
-class Unclear(InvalidInput):
+class Unclear(InvalidInput, code="unclear"):
     """A command line that is not plain enough to be sure what it does."""
 
 

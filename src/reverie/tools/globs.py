@@ -21,7 +21,7 @@ _LONGEST = 1_000
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 
 
-class BadPattern(InvalidInput):
+class BadPattern(InvalidInput, code="bad_pattern"):
     """A pattern that cannot be used, and why."""
 
 

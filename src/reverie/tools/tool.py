@@ -28,11 +28,11 @@ DEFAULT_LIMIT = 0
 NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
 
 
-class ToolFailed(ReverieError):
+class ToolFailed(ReverieError, code="tool_failed"):
     """A tool could not do what it was asked; the sentence is for the model."""
 
 
-class Denied(ReverieError):
+class Denied(ReverieError, code="denied"):
     """A call that is not permitted; the sentence says why, `words` are the user's own."""
 
     def __init__(self, what: str, *, where: str = "", do: str = "", words: str = "") -> None:

@@ -27,7 +27,7 @@ from reverie.providers.openai import OpenAIModel
 from reverie.providers.prices import dollars, money
 from reverie.settings.values import read_object
 from reverie.store import home as places
-from reverie.store.journal import BadLine, Journal
+from reverie.store.journal import BadLine, Journal, LineFault
 from reverie.store.lock import FileLock
 from reverie.text.counts import plural, size
 from reverie.text.terminal import line
@@ -51,7 +51,7 @@ OLDEST = (3, 11)
 LEAST_SPACE = 200 * 10**6
 
 FIX = "It can be fixed; ask for fixes"
-_TORN = ("cut off before its end", "has no checksum")
+_TORN = (LineFault.TORN, LineFault.UNSEALED)
 _PROGRAMS = {
     "git": ("memories are not checked against commits", "git"),
     "rg": ("files are searched by slower built-in code", "ripgrep"),

@@ -22,7 +22,7 @@ _PLAIN = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null")
 _DEEPEST = 100
 
 
-class Unreadable(InvalidInput):
+class Unreadable(InvalidInput, code="unreadable"):
     """The text is not JSON, not even with comments."""
 
 

@@ -101,5 +101,8 @@ def find_session(library: Library | None, given: str) -> str:
         )
     shown = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
     raise InvalidInput(
-        "Several sessions have ids that begin like this", where=shown, do="Give more of the id"
+        "Several sessions have ids that begin like this",
+        where=shown,
+        do="Give more of the id",
+        code="ambiguous",
     )

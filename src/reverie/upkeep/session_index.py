@@ -164,6 +164,7 @@ class SessionIndex:
             "Several sessions begin like this" if rows else "There is no such session here",
             where=given,
             do="The list of sessions shows those there are",
+            code="ambiguous" if rows else "",
         )
 
     def recalled(self, file: str) -> list[Values]:
@@ -200,6 +201,7 @@ class SessionIndex:
                 "There is no such session in this project",
                 where=name,
                 do="The list of sessions shows those there are",
+                code="ambiguous" if rows else "",
             )
         row = dict(rows[0])
         told = cast("Values", json.loads(row.pop("told")))

@@ -6,7 +6,6 @@ began with.
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +48,7 @@ def list_all(as_json: bool, changed: bool, project: Path) -> None:
     if changed:
         rows = [row for row in rows if row["source"] != "default"]
     if as_json:
-        problems = [asdict(problem) for problem in loaded.problems]
+        problems = [problem.value() for problem in loaded.problems]
         where = {"home": str(place.home), "root": str(place.root)}
         document({**where, "settings": rows, "problems": problems})
         return
@@ -101,7 +100,7 @@ def unset(name: str, as_json: bool, project: Path) -> None:
 
 def _one(loaded: Loaded, field: str) -> dict[str, Any]:
     spelt = (field, camel(field), variable(field))
-    problems = [asdict(problem) for problem in loaded.problems if problem.key in spelt]
+    problems = [problem.value() for problem in loaded.problems if problem.key in spelt]
     return {**described(loaded, field), "problems": problems}
 
 
@@ -175,5 +174,5 @@ def tell_problems(problems: tuple[Problem, ...]) -> None:
         note(f"\n{plural(len(problems), 'value was', 'values were')} rejected or changed:")
     for problem in problems:
         note(f"  {problem.level}: {problem}")
-    if any(problem.reason.startswith("not trusted") for problem in problems):
+    if any(problem.code == "not_trusted" for problem in problems):
         note("`reverie trust` shows what an untrusted file would do, and asks.")

@@ -20,6 +20,7 @@ import anyio
 
 from reverie.agent.agent import Agent, AgentOptions, open_agent
 from reverie.apps.cli import demo_sample as sample
+from reverie.layers.tool_results import Budgets
 from reverie.session.session import Session
 from reverie.session.turn import OnEvent
 from reverie.settings import environment
@@ -126,6 +127,7 @@ class DemoCourse:
 
     rounds: int = 0
     stored: list[ResultDecided] = field(default_factory=list[ResultDecided])
+    for_its_message: int = 0  # stored because all results of a message were too much together
     cleared: list[ResultDecided] = field(default_factory=list[ResultDecided])
     cleared_characters: int = 0
     read_back: int = 0
@@ -138,11 +140,6 @@ class DemoCourse:
     @property
     def characters(self) -> int:
         return sum(d.size for d in self.stored)
-
-    @property
-    def for_its_message(self) -> int:
-        """Stored because all results of a message were too much together."""
-        return sum("message" in d.why for d in self.stored)
 
     @property
     def for_itself(self) -> int:
@@ -242,6 +239,11 @@ def _measure(session: Session, model: SimulatedModel, found: DemoCourse) -> None
     found.stored = [d for d in decided if d.action == "stored"]
     found.cleared = [d for d in decided if d.action == "cleared"]
     whole = originals(session)
+    limits = Budgets(session.world)
+    for one in found.stored:
+        call = session.view.calls.get(one.call)
+        own = limits.of(call.name) if call else None
+        found.for_its_message += len(whole[one.call]) <= (own or 0)
     found.cleared_characters = sum(len(whole[d.call]) for d in found.cleared)
     answers = [a for entry in model.engine.log for a in _answers(entry.body)]
     back = {a for a in answers if "/tool-results/" in a.partition("\n")[0]}

@@ -7,7 +7,6 @@ file again at its next look.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +41,7 @@ def list_all(as_json: bool, project: Path) -> None:
     rows = [described(state) for state in found.snapshot().values()]
     problems = found.problems()
     if as_json:
-        told = [asdict(problem) for problem in problems]
+        told = [problem.value() for problem in problems]
         document({"file": str(place.home / FLAGS_FILE), "flags": rows, "problems": told})
         return
     columns = (Column("flag", style="bold"), Column("value"), Column("source"))

@@ -19,7 +19,6 @@ from reverie.apps.cli.show import document, note, say
 from reverie.apps.cli.trust_brought import brought, places, undecided
 from reverie.errors import InvalidInput, SettingsError
 from reverie.session.hooks import hooks_in
-from reverie.settings.kinds import REFUSED
 from reverie.settings.sources import SettingsFile, settings_file, settings_places
 from reverie.settings.trust import distrust, was_declined
 from reverie.store import trusted
@@ -115,7 +114,7 @@ def powers(place: ProjectPlace, file: SettingsFile) -> Iterator[str]:
             yield f"{rule.verdict} {rule}"
     flags: Any = file.value.get("flags")
     for problem in (*place.loaded().problems, *place.flags().problems()):
-        if problem.place == str(file.path) and problem.reason.startswith(REFUSED):
+        if problem.place == str(file.path) and problem.code == "refused":
             name = problem.key.removeprefix("flags.")
             held = flags if name != problem.key else file.value
             yield f"set {problem.key} to {dump(held[name])}"

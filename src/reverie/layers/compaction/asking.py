@@ -31,7 +31,7 @@ NAME = "compaction"
 SOURCE = "compact"
 
 
-class CompactionFailed(ReverieError):
+class CompactionFailed(ReverieError, code="compaction_failed"):
     """A compaction that came to nothing; the conversation is as it was."""
 
 

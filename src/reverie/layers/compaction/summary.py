@@ -26,7 +26,7 @@ _HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]*|\*\*|\d{1,2}[.)][ \t]*)+(.+?)
 _VARIABLE = re.compile(r"\{\{(scope|tokens|instructions|again)\}\}")
 
 
-class Unusable(ReverieError):
+class Unusable(ReverieError, code="unusable"):
     """An answer of the summariser that cannot stand for anything."""
 
 

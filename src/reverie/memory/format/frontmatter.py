@@ -60,6 +60,7 @@ class Frontmatter:
     inside: tuple[int, int] = (0, 0)  # the bytes between the two fences
     body: int = 0  # where the body begins
     fault: str = ""
+    closed: bool = True
 
     @property
     def present(self) -> bool:
@@ -85,7 +86,8 @@ def parse(data: bytes, *, lines: int | None = None) -> Frontmatter:
     last = next(shut, None)
     if last is None:
         bound = f"{MAX_BYTES:,} bytes" if lines is None else f"{lines} lines"
-        return Frontmatter(body=start, fault=f"the frontmatter is not closed within {bound}")
+        told = f"the frontmatter is not closed within {bound}"
+        return Frontmatter(body=start, fault=told, closed=False)
     reader = _FenceReader(data)
     for row in rows[1:last]:
         if fault := reader.take(row):

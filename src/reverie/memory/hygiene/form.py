@@ -50,7 +50,7 @@ def form_faults(memory: ReadMemory) -> Iterator[FormFault]:
         yield from _rule(text, front)
         yield from _second_head(text, front)
     else:
-        yield from _unclosed(text, front.fault)
+        yield from _unclosed(text, front)
     body = _body_start(text, front)
     every = blocks(text[body:])
     code = {body_line for one in every if one.kind in ("code", "row") for body_line in _lines(one)}
@@ -121,7 +121,7 @@ def _second_head(text: str, front: frontmatter.Frontmatter) -> Iterator[FormFaul
         yield FormFault("head", line, told)
 
 
-def _unclosed(text: str, fault: str) -> Iterator[FormFault]:
+def _unclosed(text: str, front: frontmatter.Frontmatter) -> Iterator[FormFault]:
     rows = text.split("\n")
     if not rows or rows[0].rstrip("\r \t") != _FENCE:
         return
@@ -131,8 +131,8 @@ def _unclosed(text: str, fault: str) -> Iterator[FormFault]:
         if not _KEY.match(bare) and not (bare[:1] in " \t" and bare.strip() and last):
             break
         last = number
-    told = f"the head is not read: {fault or 'it is not closed'}"
-    if not last or (fault and "not closed" not in fault):
+    told = f"the head is not read: {front.fault or 'it is not closed'}"
+    if not last or (front.fault and front.closed):
         yield FormFault("head", 1, told)
         return
     end = sum(len(row) + 1 for row in rows[: last + 1])

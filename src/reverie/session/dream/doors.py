@@ -58,7 +58,8 @@ def find(memories: Memories, name: str, *standing: Standing) -> Dream:
             if found
             else f"There is no dream that is {what}"
         )
-        raise NotFound(many, where=name, do="List the dreams to see their ids")
+        code = "ambiguous" if found else ""
+        raise NotFound(many, where=name, do="List the dreams to see their ids", code=code)
     return found[0]
 
 

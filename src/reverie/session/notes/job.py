@@ -70,7 +70,7 @@ CONFIG_BYTES = 100_000
 MAX = 4  # times their budget that the notes may have and still be sent in a prompt
 
 
-class NotesNotTaken(ReverieError):
+class NotesNotTaken(ReverieError, code="notes_not_taken"):
     """An update that came to nothing; the notes are as they were."""
 
 

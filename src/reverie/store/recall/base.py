@@ -136,8 +136,8 @@ def _make(base: sqlite3.Connection) -> None:
 
 
 def _is_broken(error: sqlite3.OperationalError) -> bool:
-    words = str(error)
-    return "no such" in words or "malformed" in words or "disk image" in words
+    code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT)
 
 
 def discard(path: Path) -> None:
