@@ -185,6 +185,7 @@ def _proxied(walker: Walker, folder: Path) -> set[str]:
         time.sleep(SETTLED)
         with walker.walk() as found:
             proxy.post("anthropic/v1/messages", body(QUESTION, first, "Go on")).raise_for_status()
+            time.sleep(SETTLED)
         return found
 
 
