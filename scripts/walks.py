@@ -175,7 +175,8 @@ def _proxied(walker: Walker, folder: Path) -> set[str]:
     def body(*texts: str) -> dict[str, object]:
         roles = ("user", "assistant")
         messages = [{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)]
-        return {"model": "claude-sonnet-4-5", "max_tokens": 64, "messages": messages}
+        named = {"model": "claude-sonnet-4-5", "max_tokens": 64, "metadata": {"user_id": "ada"}}
+        return {**named, "messages": messages}
 
     with (
         testing.provider(["One.", "Two."]) as upstream,
