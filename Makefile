@@ -6,20 +6,20 @@
 #   make chat      the terminal agent
 #   make test      every promise at small scale; 10 minutes at most on 2 cores
 #   make doors     programs of foreign make against ours; 35 minutes at most
-#   make proof     the promises at full scale, then the mutations; 75 minutes at most
+#   make proof     the promises at full scale; 75 minutes at most
 #   make endurance PART=kills SEED=1   one part for hours, or all; goes on where it was stopped
 #   make bench     everything measured beside its peers, written to bench/RESULTS.md; goes on where
 #                  it was stopped; QUICK=1 takes five minutes and writes to bench/out
 #   make docs      the site, to docs/_build/html; open its index.html
 #   make audit     an SBOM in dist, and known weaknesses of what is locked (needs a network)
-#   make check     format, lint, types (of the docs' examples too), import rules, manifest, docs, tree
+#   make check     format, lint, types (of the docs' examples too), import rules, manifest, docs, tree, budgets
 #   make lock      write locks/*.txt again (UPGRADE=1 takes newer versions)
 #   make clean     remove what the other targets made
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .PHONY: install run chat test doors proof endurance bench audit docs check lock clean format \
-	check-format check-lint check-types check-examples check-imports check-manifest check-docs check-tree
+	check-format check-lint check-types check-examples check-imports check-manifest check-docs check-tree check-budgets
 
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -85,7 +85,6 @@ doors: $(DEV) $(CLIENTS)/.set-up $(MINILM)/.set-up
 proof: $(PROOF)
 	REVERIE_SCALE=proof REVERIE_BUDGET=3600 \
 		$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --timeout 1800 $(PYTEST_ARGS)
-	$(BIN)/python -m scripts.mutations --jobs $(WORKERS)
 
 endurance: $(PROOF)
 	$(BIN)/python -m scripts.endurance --part $(PART) --seed $(SEED) \
@@ -102,7 +101,7 @@ docs: $(DOCS)
 	$(BIN)/python -m scripts.site
 	@echo "docs/_build/html/index.html is ready"
 
-check: check-format check-lint check-types check-examples check-imports check-manifest check-docs check-tree
+check: check-format check-lint check-types check-examples check-imports check-manifest check-docs check-tree check-budgets
 
 check-format: $(DEV)
 	$(BIN)/ruff format --check .
@@ -130,6 +129,9 @@ check-docs: $(DEV)
 
 check-tree: $(DEV)
 	$(BIN)/python -m scripts.tree
+
+check-budgets: $(DEV)
+	$(BIN)/python -m scripts.budgets
 
 format: $(DEV)
 	$(BIN)/ruff format .

@@ -1,9 +1,6 @@
-"""Which modules are damaged by `scripts.mutants`, by which tests that is noticed, and the damages
-that are written down."""
+"""Which modules are damaged by `scripts.mutants`, and by which tests that is noticed."""
 
 from __future__ import annotations
-
-from scripts.manifest import Mutation
 
 TESTS: dict[str, tuple[str, ...]] = {
     "session/conversation": (
@@ -128,84 +125,3 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "middleware/log": ("tests/proxy/test_log_faults.py",),
 }
-_POWER = ("tests/store/test_power.py",)
-NAMED = (
-    Mutation(
-        "what an editor wrote is noted, but not on the disk",
-        "src/reverie/store/history.py",
-        "        self.append(lines, durable=True)\n",
-        "        self.append(lines)\n",
-        _POWER,
-    ),
-    Mutation(
-        "the plan of a landing is not on the disk",
-        "src/reverie/store/landing.py",
-        "memories.beside.write(PLAN, plan.encode())",
-        "memories.beside.write(PLAN, plan.encode(), durable=False)",
-        _POWER,
-    ),
-    Mutation(
-        "the lock of a dream is not on the disk",
-        "src/reverie/store/consolidation.py",
-        "                    os.fsync(fd)\n",
-        "                    pass\n",
-        _POWER,
-    ),
-    Mutation(
-        "the name of a dream's lock is not on the disk",
-        "src/reverie/store/consolidation.py",
-        "                flush_folder(self.path.parent)\n",
-        "                pass\n",
-        _POWER,
-    ),
-    Mutation(
-        "a new root folder is not on the disk",
-        "src/reverie/store/folders.py",
-        "    try:\n        flush_directory(at)\n",
-        "    try:\n        pass\n",
-        _POWER,
-    ),
-    Mutation(
-        "a folder stays whose name the disk did not take",
-        "src/reverie/store/folders.py",
-        "            os.rmdir(name, dir_fd=at)\n",
-        "            pass\n",
-        ("tests/store/test_folder.py",),
-    ),
-    Mutation(
-        "a new root that somebody left empty is not on the disk",
-        "src/reverie/store/folders.py",
-        "        if is_empty(path):\n",
-        "        if False:\n",
-        _POWER,
-    ),
-    Mutation(
-        "a folder that somebody left empty is not on the disk",
-        "src/reverie/store/keys.py",
-        "            if create and is_empty(fd):\n",
-        "            if False:\n",
-        _POWER,
-    ),
-    Mutation(
-        "a removal is not on the disk",
-        "src/reverie/store/files.py",
-        "            if durable:\n                flush_directory(at)\n",
-        "",
-        _POWER,
-    ),
-    Mutation(
-        "a line is added before the log says so for good",
-        "src/reverie/store/long_index.py",
-        "history.append([encode(step)], durable=True)",
-        "history.append([encode(step)])",
-        _POWER,
-    ),
-    Mutation(
-        "a line that was added is not on the disk",
-        "src/reverie/store/growing.py",
-        "        append_whole(fd, line)\n        flush_file(fd)\n",
-        "        append_whole(fd, line)\n",
-        _POWER,
-    ),
-)
-"""Damages that a disk alone would show, beside those of the manifest."""

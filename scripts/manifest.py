@@ -1,17 +1,14 @@
 """The manifest: which tests prove which part of the specification, checked both ways.
 
 `tests/manifest.toml` has one row for each section of the specification, or several for
-its parts. A row is `planned`, or it is `built` and names tests and at least one
-mutation. Checked here, without running anything:
+its parts. A row is `planned`, or it is `built` and names tests. Checked here, without running
+anything:
 
 - every section has a row, and a row's id is unique;
 - a built row's tests exist and carry `@pytest.mark.spec` for it;
 - a test that carries a mark is named by a row of that section;
-- a mutation's `find` stands exactly once in its file, and its tests exist;
 - every threat has one row, `T.1` to `T.97`; a built one names tests that exist, and a test
   called `test_row_25_…` is named by `T.25`.
-
-`python -m scripts.mutations` applies the mutations.
 
     python -m scripts.manifest
 """
@@ -39,17 +36,6 @@ SECTIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Mutation:
-    """One small damage to a file, and the tests that must notice it."""
-
-    name: str
-    file: str
-    find: str
-    replace: str
-    killed_by: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Row:
     """A section of the specification or a part of it: `3` or `3.per-result`."""
 
@@ -57,7 +43,6 @@ class Row:
     title: str
     state: str
     tests: tuple[str, ...] = ()
-    mutations: tuple[Mutation, ...] = ()
 
     @property
     def section(self) -> str:
@@ -97,23 +82,12 @@ class Malformed(Exception):
 
 
 def _row(raw: Mapping[str, Any]) -> Row:
-    known = {"id", "title", "state", "tests", "mutation"}
+    known = {"id", "title", "state", "tests"}
     where = f"row {raw.get('id', '?')}"
     if odd := sorted(set(raw) - known):
         raise Malformed(f"{where}: unknown keys {', '.join(odd)}")
     try:
-        tests = tuple(raw.get("tests", ()))
-        mutations = tuple(
-            Mutation(
-                name=one["name"],
-                file=one["file"],
-                find=one["find"],
-                replace=one["replace"],
-                killed_by=tuple(one.get("killed_by", tests)),
-            )
-            for one in raw.get("mutation", ())
-        )
-        return Row(raw["id"], raw["title"], raw["state"], tests, mutations)
+        return Row(raw["id"], raw["title"], raw["state"], tuple(raw.get("tests", ())))
     except KeyError as missing:
         raise Malformed(f"{where}: {missing} is missing") from None
 
@@ -203,15 +177,13 @@ def _row_problems(row: Row, found: Found) -> Iterator[str]:
     if row.section not in SECTIONS:
         yield f"row {row.id}: there is no section {row.section}"
     if row.state == "planned":
-        if row.tests or row.mutations:
-            yield f"row {row.id}: it has tests or mutations, so its state is `built`"
+        if row.tests:
+            yield f"row {row.id}: it has tests, so its state is `built`"
         return
     if row.state != "built":
         yield f"row {row.id}: state is `planned` or `built`, not `{row.state}`"
     if not row.tests:
         yield f"row {row.id}: no tests"
-    if not row.mutations:
-        yield f"row {row.id}: no mutation"
     for entry in row.tests:
         named = found.named(entry)
         if not named:
@@ -219,25 +191,6 @@ def _row_problems(row: Row, found: Found) -> Iterator[str]:
         for test, marks in named.items():
             if not any(_meet(mark, row.id) for mark in marks):
                 yield f'row {row.id}: {test} is not marked with pytest.mark.spec("{row.id}")'
-
-
-def _mutation_problems(row: Row, found: Found, root: Path) -> Iterator[str]:
-    for one in row.mutations:
-        where = f"row {row.id}: mutation `{one.name}`"
-        path = root / one.file
-        if not path.is_file():
-            yield f"{where}: no such file: {one.file}"
-            continue
-        count = path.read_text(encoding="utf-8").count(one.find) if one.find else 0
-        if count != 1:
-            yield f"{where}: stale: `find` stands {count} times in {one.file}, not once"
-        if one.find == one.replace:
-            yield f"{where}: it changes nothing"
-        if not one.killed_by:
-            yield f"{where}: no test is named to notice it"
-        for entry in one.killed_by:
-            if not found.named(entry):
-                yield f"{where}: no such test: {entry}"
 
 
 def _mark_problems(rows: list[Row], found: Found) -> Iterator[str]:
@@ -287,11 +240,8 @@ def problems(root: Path) -> list[str]:
     ]
     have = {row.section for row in rows}
     lines += [f"section {name}: no row" for name in SECTIONS if name not in have]
-    names = Counter(one.name for row in rows for one in row.mutations)
-    lines += [f"mutation `{name}`: the name is taken" for name, n in names.items() if n > 1]
     for row in rows:
         lines += _row_problems(row, found)
-        lines += _mutation_problems(row, found, root)
     lines += _threat_problems(load_threats(root), found)
     return lines + list(_mark_problems(rows, found))
 
@@ -306,9 +256,7 @@ def main() -> None:
         sys.exit(1)
     rows = load(ROOT)
     built = [row for row in rows if row.state == "built"]
-    mutations = sum(len(row.mutations) for row in built)
-    planned = len(rows) - len(built)
-    print(f"manifest: {len(built)} rows built, {mutations} mutations, {planned} rows planned")
+    print(f"manifest: {len(built)} rows built, {len(rows) - len(built)} rows planned")
     threats = load_threats(ROOT)
     open_ones = [one.id for one in threats if one.state == "planned"]
     told = f", planned: {', '.join(open_ones)}" if open_ones else ""

@@ -10,7 +10,7 @@ each with its reason, and they count neither way. A name that fits no damage any
 the list. What was found is written down by module and seed, newest in place of older. A seed that
 nobody has looked at yet tells more than one that tests were added for.
 
-    python -m scripts.mutants [--each 40] [--seed 1] [--only store/journal] [--list | --named]
+    python -m scripts.mutants [--each 40] [--seed 1] [--only store/journal] [--list]
                               [--write bench/results/mutants.json [--again]]
 
 With --again only those are tried that survived by the results so far: tests are added, not taken
@@ -29,20 +29,20 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from scripts import mutations, trials, witnesses
-from scripts.damaged import NAMED, TESTS
-from scripts.manifest import Row
-from scripts.mutations import LEFT_OUT, run_tests
+from scripts import trials, witnesses
+from scripts.damaged import TESTS
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = "src/reverie"
@@ -51,6 +51,11 @@ WITNESSES = witnesses.__name__
 EQUIVALENT = "scripts/equivalent_mutants.toml"
 SHARE = 0.9
 LIMIT_S = 3_600.0  # for all damages of a module
+TEST_LIMIT_S = 300  # for each test or file of tests that is named
+UNUSED = ("cacheprovider", "xdist", "schemathesis", "langsmith_plugin")  # the last two start slowly
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", ".*_cache", ".hypothesis", "out", "dist")
+Plugin: TypeAlias = tuple[str, Mapping[str, str]]
+"""One of pytest's, and what it reads from the environment."""
 _OTHER = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -247,6 +252,47 @@ def _tried(root: Path, tree: Path, every: Sequence[Mutant], source: str) -> list
     return ["killed" if one else "survived" for one in came["outcomes"]]
 
 
+def run_tests(
+    tree: Path,
+    tests: Sequence[str],
+    limit: float | None = None,
+    plugin: Plugin | None = None,
+) -> tuple[int | None, str]:
+    """Runs some tests in a copy; the exit code, or None where time ran out."""
+    environment = {
+        **os.environ,
+        **(plugin[1] if plugin else {}),
+        "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(tree)]),
+        # A changed file of the same size and second would be taken from the cache.
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "REVERIE_SCALE": "small",
+        "REVERIE_DOORS": "1",  # a test that is named is run, whatever its tier
+        "REVERIE_SHARED": os.environ.get("REVERIE_SHARED") or str(ROOT.parent / "shared"),
+    }
+    options = ("-x", "-q", "--tb=line", *(part for name in UNUSED for part in ("-p", f"no:{name}")))
+    options += ("-p", plugin[0]) if plugin else ()
+    limit = limit or TEST_LIMIT_S * len(tests)
+    with tempfile.TemporaryFile() as out:  # not a pipe: what a test leaves running would hold it
+        tests_run = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *options, *tests],
+            cwd=tree,
+            env=environment,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            code = tests_run.wait(limit)
+        except subprocess.TimeoutExpired:
+            return None, f"no end within {limit:.0f} s"
+        finally:  # and all that a broken test did not close
+            with suppress(ProcessLookupError):
+                os.killpg(tests_run.pid, signal.SIGKILL)
+            tests_run.wait()
+        out.seek(0)
+        return code, "\n".join(out.read().decode(errors="replace").splitlines()[-15:])
+
+
 def noted(root: Path, tree: Path, tests: Sequence[str]) -> witnesses.Notes:
     """By which lines of all modules each test comes; looked at once for a file of tests."""
     notes: dict[str, tuple[float, dict[str, list[int]]]] = {}
@@ -282,27 +328,15 @@ def commit(root: Path) -> str:
     return done.stdout.strip()
 
 
-def all_noticed(only: str) -> bool:
-    """Whether each of the named damages is noticed."""
-    named = tuple(one for one in NAMED if only in one.name)
-    row = Row("named", "", "built", (), named)
-    outcomes = list(mutations.run(ROOT, [row], jobs=1))
-    print("\n".join(map(str, outcomes)))
-    return {one.verdict for one in outcomes} == {"killed"}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="Damage modules by chance.")
     parser.add_argument("--each", type=int, default=40, help="damages a module")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="modules whose name holds this text")
     parser.add_argument("--list", action="store_true", help="name them and stop")
-    parser.add_argument("--named", action="store_true", help="those that are written down here")
     parser.add_argument("--write", type=Path, help="the file that keeps the results by module")
     parser.add_argument("--again", action="store_true", help="those that survived so far")
     given = parser.parse_args()
-    if given.named:
-        sys.exit(not all_noticed(given.only))
     few: list[str] = []
     for module in (name for name in TESTS if given.only in name):
         if given.list:

@@ -1,13 +1,12 @@
-"""The five walks: which files somebody reads to follow one thing through the code.
+"""The six walks: which files somebody reads to follow one thing through the code.
 
 A walk is what runs, not what is imported: every file of `src/reverie` in which a function is
-called while a session makes a request, learns, recalls, dreams or is resumed, with the embedded
-model and real files. They stand in `docs/architecture.md`. No walk may grow past its limit, which
-is about what it takes today; the goal is where it should get to. A walk that grows is a sign
-that one idea has come to live in too many places.
+called while a session makes a request, extracts, dreams or is resumed, a memory is searched, or
+the proxy forwards a request, with the embedded model and real files. They are listed in
+`docs/architecture.md`; `budgets.toml` has their ceilings.
 
-    python -m scripts.walks            compare with the limits
-    python -m scripts.walks --write    write the page's part anew
+    python -m scripts.walks            print how many files each has
+    python -m scripts.walks --write    write the page's part again
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import groupby
@@ -27,6 +27,7 @@ from types import FrameType
 import anyio
 
 import reverie
+from reverie import testing
 from reverie.agent.agent import Agent, AgentOptions, open_agent
 from reverie.agent.place import Place, open_memories
 from reverie.clock import SystemClock
@@ -34,21 +35,22 @@ from reverie.embedded import EmbeddedModel
 from reverie.session.session import Session
 from reverie.wire.given import tool_result
 from reverie.world import complete, say_nothing
+from tests.proxy.proxied import proxied
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/architecture.md"
 BEGIN, END = "<!-- walks: python -m scripts.walks --write -->", "<!-- end of walks -->"
 SOURCE = os.path.dirname(reverie.__file__) + os.sep
-GOALS = {"request": 35, "extraction": 55, "recall": 40, "dream": 75, "resume": 50}
-LIMITS = {"request": 57, "extraction": 105, "recall": 54, "dream": 122, "resume": 81}
 ABOUT = {
     "request": "`session.add`, `prepare`, `observe` and a result: two rounds of a loop",
-    "extraction": "`session.end_turn` to the memory that landed",
-    "recall": "`session.add` and `prepare` in a session that finds a memory",
-    "dream": "`session.dreams.start` to the landed dream",
+    "search": "`Memory.search` in a project with memories",
     "resume": "`Session.open(resume=…)` to the next request",
+    "extraction": "`session.end_turn` to the memory that landed",
+    "dream": "`session.dreams.start` to the landed dream",
+    "proxied": "a conversation's second request through the proxy to the simulated provider",
 }
 PATIENCE = 60.0
+SETTLED = 3.0  # seconds in which the first request's background work ends
 TOLD = "From now on, run the tests before every commit."
 POINTER = "Bugs are tracked in the Linear project ORDERS."
 AGAIN = "Remember that bugs are tracked in the Linear project ORDERS"
@@ -114,7 +116,7 @@ async def asked(stage: Stage, session: Session, words: str) -> None:
 
 
 async def walks(folder: Path) -> dict[str, list[str]]:
-    """All five, in the order they are told."""
+    """Return the files of each walk, by its name."""
     walker, stage = Walker(), Stage(folder)
     out: dict[str, set[str]] = {}
     async with stage.agent() as agent:
@@ -135,10 +137,10 @@ async def walks(folder: Path) -> dict[str, list[str]]:
             await session.end_turn()
             await drained(session)
         await stage.told(agent, POINTER)
-    async with stage.agent() as agent:
-        with walker.walk() as out["recall"]:
-            await agent.session.add(QUESTION)
-            await agent.session.prepare()
+    memory = reverie.Memory(stage.project, home=stage.home)
+    memory.search(QUESTION)
+    with walker.walk() as out["search"]:
+        assert memory.search(QUESTION)
     async with stage.agent() as agent:
         await stage.told(agent, AGAIN)
         last = agent.session.id
@@ -148,7 +150,8 @@ async def walks(folder: Path) -> dict[str, list[str]]:
             await drained(agent.session)
     with walker.walk() as out["resume"]:
         await _resumed(stage, last)
-    return {name: sorted(out[name]) for name in LIMITS}
+    out["proxied"] = await anyio.to_thread.run_sync(_proxied, walker, folder / "proxied")
+    return {name: sorted(out[name]) for name in ABOUT}
 
 
 async def _resumed(stage: Stage, last: str) -> None:
@@ -168,6 +171,25 @@ async def _resumed(stage: Stage, last: str) -> None:
         memories.close()
 
 
+def _proxied(walker: Walker, folder: Path) -> set[str]:
+    def body(*texts: str) -> dict[str, object]:
+        roles = ("user", "assistant")
+        messages = [{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)]
+        named = {"model": "claude-sonnet-4-5", "max_tokens": 64, "metadata": {"user_id": "ada"}}
+        return {**named, "messages": messages}
+
+    with (
+        testing.provider(["One.", "Two."]) as upstream,
+        proxied(folder, upstream.anthropic_url) as proxy,
+    ):
+        first = proxy.post("anthropic/v1/messages", body(QUESTION)).json()["content"][0]["text"]
+        time.sleep(SETTLED)
+        with walker.walk() as found:
+            proxy.post("anthropic/v1/messages", body(QUESTION, first, "Go on")).raise_for_status()
+            time.sleep(SETTLED)
+        return found
+
+
 # --- the page
 
 
@@ -175,8 +197,7 @@ def page_part(found: dict[str, list[str]]) -> str:
     """The walks as the page shows them: by folder, in the order of the tree."""
     lines = [BEGIN, ""]
     for name, files in found.items():
-        told = f"**{name}**, {len(files)} files (goal {GOALS[name]}): {ABOUT[name]}"
-        lines += [told, "", "```"]
+        lines += [f"**{name}**, {len(files)} files: {ABOUT[name]}", "", "```"]
         for folder, inside in groupby(sorted(files, key=_by_folder), key=os.path.dirname):
             names = " ".join(os.path.basename(f).removesuffix(".py") for f in inside)
             lines += _wrapped(f"{folder or '.'}/", names)
@@ -194,15 +215,6 @@ def _wrapped(folder: str, names: str) -> list[str]:
     return textwrap.wrap(f"{folder:<22}{names}", 100, subsequent_indent=" " * 22)
 
 
-def problems(found: dict[str, list[str]]) -> list[str]:
-    """The walks that have grown too long."""
-    return [
-        f"{name}: {len(files)} files, at most {LIMITS[name]}"
-        for name, files in found.items()
-        if len(files) > LIMITS[name]
-    ]
-
-
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         found = anyio.run(walks, Path(folder))
@@ -212,10 +224,7 @@ def main() -> None:
         part = re.compile(re.escape(BEGIN) + ".*" + re.escape(END), re.DOTALL)
         PAGE.write_text(part.sub(lambda _: page_part(found), text), encoding="utf-8")
         return
-    wrong = problems(found)
-    counts = ", ".join(f"{name} {len(files)}" for name, files in found.items())
-    print("\n".join([*wrong, f"walks: {counts}"]))
-    sys.exit(bool(wrong))
+    print("\n".join(f"{name} {len(files)}" for name, files in found.items()))
 
 
 if __name__ == "__main__":

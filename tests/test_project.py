@@ -1,4 +1,4 @@
-"""The project itself: locks, rules of the house, manifest, mutations, skips, errors."""
+"""The project itself: locks, rules of the house, manifest, mutants, skips, errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from reverie import errors
-from scripts import manifest, mutations, tree
+from scripts import manifest, mutants, tree
 from tests.conftest import not_proven
 from tests.tools.kit import processes_with
 
@@ -280,11 +280,6 @@ id = "{id}"
 title = "t"
 state = "built"
 tests = ["{test}"]
-[[row.mutation]]
-name = "m"
-file = "src/a.py"
-find = "{find}"
-replace = "{replace}"
 """
 SOURCE = "LIMIT = 3\n\n\ndef fits(n: int) -> bool:\n    return n <= LIMIT\n"
 TESTS = """import pytest
@@ -294,7 +289,7 @@ from reverie.a import fits
 def test_limit():
     assert fits(3) and not fits(4)
 """
-WHOLE = {"id": "3", "test": "tests/test_a.py", "find": "= 3", "replace": "= 4"}
+WHOLE = {"id": "3", "test": "tests/test_a.py"}
 
 
 def threats(*without: int) -> str:
@@ -355,16 +350,10 @@ def test_a_sound_manifest_is_accepted(tmp_path: Path) -> None:
         ({"tests": TESTS.replace('"3"', '"4"')}, "no row of 4 names it"),
         ({"tests": TESTS.replace('@pytest.mark.spec("3")', "")}, "is not marked"),
         ({"tests": TESTS + "\n@pytest.mark.spec('5')\ndef test_c(): ..."}, "no row of 5 names it"),
-        ({"find": "= 9"}, "stands 0 times"),
-        ({"find": "LIMIT"}, "stands 2 times"),
-        ({"find": ""}, "stands 0 times"),
-        ({"replace": "= 3"}, "changes nothing"),
         ({"id": "20"}, "section 3: no row"),
         ({"id": "20"}, "there is no section 20"),
         ({"extra": planned(*manifest.SECTIONS[1:])}, "row 1: it is there 2 times"),
-        ({"extra": BUILT.format_map({**WHOLE, "id": "3.b"})}, "the name is taken"),
         ({"extra": '[[row]]\nid = "4.b"\ntitle = "t"\nstate = "built"'}, "row 4.b: no tests"),
-        ({"extra": '[[row]]\nid = "4.b"\ntitle = "t"\nstate = "built"'}, "row 4.b: no mutation"),
         ({"extra": '[[row]]\nid = "4.b"\ntitle = "t"\nstate = "done"'}, "not `done`"),
         (
             {"extra": '[[row]]\nid = "4.b"\ntitle = "t"\nstate = "planned"\ntests = ["x"]'},
@@ -424,7 +413,7 @@ def test_a_row_that_cannot_be_read_is_named(tmp_path: Path, row: str, said: str)
         manifest.load(tmp_path)
 
 
-# -- mutations -----------------------------------------------------------------------
+# -- mutants -------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -441,32 +430,6 @@ def specimen(tmp_path: Path) -> Path:
     )
 
 
-@pytest.mark.spec("project.mutations")
-def test_each_mutation_gets_its_verdict_and_nothing_is_left_changed(specimen: Path) -> None:
-    def mutation(name: str, find: str, replace: str) -> manifest.Mutation:
-        return manifest.Mutation(name, "src/reverie/a.py", find, replace, ("tests/test_a.py",))
-
-    tried = (
-        mutation("other limit", "= 3", "= 4"),
-        mutation("an equal condition", "n <= LIMIT", "n < LIMIT + 1"),
-        mutation("gone", "= 9", "= 8"),
-        mutation("no Python", "def fits", "de fits"),
-    )
-    rows = [manifest.Row("3", "t", "built", ("tests/test_a.py",), tried)]
-    verdicts = [one.verdict for one in mutations.run(specimen, rows, jobs=2)]
-    assert verdicts == ["killed", "survived", "stale", "broken"]
-    assert (specimen / "src/reverie/a.py").read_text() == SOURCE
-
-
-@pytest.mark.spec("project.mutations")
-def test_tests_that_fail_anyway_prove_nothing(specimen: Path) -> None:
-    write(specimen, {"tests/test_a.py": "def test_limit():\n    assert False\n"})
-    one = manifest.Mutation("m", "src/reverie/a.py", "= 3", "= 4", ("tests/test_a.py",))
-    with pytest.raises(SystemExit, match="before any mutation"):
-        list(mutations.run(specimen, [manifest.Row("3", "t", "built", (), (one,))], jobs=1))
-
-
-@pytest.mark.spec("project.mutations")
 def test_what_a_test_leaves_running_is_ended(specimen: Path) -> None:
     mark = str(specimen / "left")
     left = f"""
@@ -475,7 +438,7 @@ def test_leaves():
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", {mark!r}])
 """
     write(specimen, {"tests/test_a.py": left})
-    code, _ = mutations.run_tests(specimen, ["tests/test_a.py"])
+    code, _ = mutants.run_tests(specimen, ["tests/test_a.py"])
     assert code == 0
     for _ in range(200):
         if not processes_with(mark):
