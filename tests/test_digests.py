@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.digests import DIGESTS, POLICIES, recorded, written_by_old
+from scripts.digests import DIGESTS, FORMATS, POLICIES, recorded, written_by_old
 from tests.conftest import Scale
 
 pytestmark = pytest.mark.spec("1")
@@ -28,4 +28,6 @@ def test_recorded_sessions_send_the_same_bytes(shared: Path, scale: Scale):
     for session in scale.pick(sessions[:4], sessions):
         path = shared / f"data/sessions_dev/{session}.jsonl.gz"
         for policy in POLICIES:
-            assert recorded(path, policy) == KNOWN["recorded"][f"{session} {policy}"], session
+            name = f"{session} {policy}"
+            wire = {form: KNOWN["wire"][f"{name} {form}"] for form in FORMATS}
+            assert recorded(path, policy) == {"": KNOWN["recorded"][name], **wire}, name
