@@ -6,6 +6,9 @@ Three kinds of sessions are rendered again, each with the product's own fold and
 - the transcripts that version 0.1.0 wrote (`tests/fixtures/written_by_0.1.0.tar.gz`);
 - a fresh run of `reverie demo`, with what differs from run to run (folders, ids, times) taken out.
 
+The recorded sessions are digested twice: as requests of our own, and as what the providers put on
+the wire for them (path, headers and body) in each of the three formats.
+
 The digests of the first two stand in `tests/fixtures/digests.json`, and a test compares them. A
 change that means to send other bytes writes them again and says why.
 
@@ -16,6 +19,7 @@ change that means to send other bytes writes them again and says why.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import json
@@ -25,9 +29,10 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -35,16 +40,24 @@ from reverie.apps.replay.course import Course, of_lines
 from reverie.apps.replay.policies import PolicyName, ReplayPolicy
 from reverie.apps.replay.stage import ReplayStage
 from reverie.errors import ImportFailed
+from reverie.providers.anthropic import AnthropicModel
+from reverie.providers.connection import Connection, SdkErrors
+from reverie.providers.openai import OpenAIModel
+from reverie.providers.retry import Retries
 from reverie.session.library import Library
+from reverie.testing import ManualClock
 from reverie.transcript.fold import apply
 from reverie.transcript.records import Sent
-from reverie.transcript.request import render
+from reverie.transcript.request import Request, render
 from reverie.transcript.view import EMPTY
+from reverie.world import Model
 
 ROOT = Path(__file__).resolve().parent.parent
 DIGESTS = ROOT / "tests/fixtures/digests.json"
 OLD = ROOT / "tests/fixtures/written_by_0.1.0.tar.gz"
 POLICIES: tuple[PolicyName, ...] = ("classic", "collapse")
+FORMATS = ("messages", "chat", "responses")
+NAMES = {"messages": "claude-opus-4-6", "chat": "gpt-5.6", "responses": "gpt-5.6"}
 OFTEN_DIFFERENT = (
     (re.compile(r"[/-]tmp[/-]reverie-demo-[\w-]{8}"), "DEMO"),
     (re.compile(r"\btoolu_[0-9a-f]{24}\b"), "CALL"),
@@ -57,47 +70,123 @@ OFTEN_DIFFERENT = (
 )
 
 
-def together(bodies: Iterable[str]) -> str:
+class Digest:
     """How many, and one digest over all of them in their order."""
-    count, found = 0, hashlib.sha256()
+
+    def __init__(self) -> None:
+        self.count, self.found = 0, hashlib.sha256()
+
+    def add(self, body: bytes) -> None:
+        self.count += 1
+        self.found.update(hashlib.sha256(body).digest())
+
+    def __str__(self) -> str:
+        return f"{self.count} {self.found.hexdigest()}"
+
+
+def together(bodies: Iterable[str]) -> str:
+    """One digest over texts."""
+    digest = Digest()
     for body in bodies:
-        count += 1
-        found.update(hashlib.sha256(body.encode("utf-8", "surrogatepass")).digest())
-    return f"{count} {found.hexdigest()}"
+        digest.add(body.encode("utf-8", "surrogatepass"))
+    return str(digest)
+
+
+# --- the wire
+
+
+class Taken(Exception):
+    """Raised in place of an answer."""
+
+
+class Never(Exception):
+    """Raised by nobody."""
+
+
+class Tap:
+    """An SDK's client that keeps what it was to send."""
+
+    def __init__(self) -> None:
+        self.sent = b""
+
+    async def post(self, path: str, *, content: bytes, options: Any, **_: Any) -> Any:
+        self.sent = b"\n".join((path.encode(), json.dumps(options["headers"]).encode(), content))
+        raise Taken
+
+    async def get(self, *_: Any, **__: Any) -> Any:
+        raise Taken
+
+    async def close(self) -> None:
+        pass
+
+
+class Wires:
+    """The providers of the three formats, with nobody behind them."""
+
+    def __init__(self) -> None:
+        self.tap = Tap()
+        connection = Connection(self.tap, SdkErrors(Never, Never, Never), object, "", "no-key")
+        retries = Retries(0, ManualClock())
+        self.models: dict[str, Model] = {
+            "messages": AnthropicModel(NAMES["messages"], connection, retries),
+            "chat": OpenAIModel(NAMES["chat"], connection, retries, "chat"),
+            "responses": OpenAIModel(NAMES["responses"], connection, retries, "responses"),
+        }
+
+    async def sent(self, request: Request, form: str) -> bytes:
+        """What leaves for a request in a format."""
+        named = replace(request, head=replace(request.head, model=NAMES[form]))
+        with contextlib.suppress(Taken):
+            async for _ in self.models[form].stream(named):
+                pass
+        return self.tap.sent
 
 
 # --- recorded sessions
 
 
-async def _bodies(course: Course, policy: ReplayPolicy) -> list[str]:
+async def _requests(course: Course, policy: ReplayPolicy) -> AsyncIterator[Request]:
     stage = ReplayStage(course.head, policy)
-    out: list[str] = []
     for step in course.steps:
         stage.clock.time += step.gap
         if step.role != "assistant":
             await stage.add(step.blocks)
             continue
-        out.append((await stage.prepare()).body())
+        yield await stage.prepare()
         stage.observe([b for b in step.blocks if not b.thinking])
         stage.clock.time += 2.0
-    return out
 
 
-def recorded(path: Path, policy: PolicyName) -> str:
-    """The digest of one recorded session's requests under a policy."""
+async def _recorded(course: Course, policy: ReplayPolicy) -> dict[str, str]:
+    ours, wires = Digest(), Wires()
+    forms = {form: Digest() for form in FORMATS}
+    async for request in _requests(course, policy):
+        ours.add(request.body().encode("utf-8", "surrogatepass"))
+        for form, digest in forms.items():
+            digest.add(await wires.sent(request, form))
+    return {"": str(ours), **{form: str(digest) for form, digest in forms.items()}}
+
+
+def recorded(path: Path, policy: PolicyName) -> dict[str, str]:
+    """The digests of one recorded session's requests under a policy: ours (named by nothing), and
+    of each wire format."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         course = of_lines(lines, path.name)
-    return together(anyio.run(_bodies, course, ReplayPolicy.of(policy)))
+    return anyio.run(_recorded, course, ReplayPolicy.of(policy))
 
 
-def all_recorded(shared: Path) -> dict[str, str]:
-    out: dict[str, str] = {}
+def all_recorded(shared: Path) -> dict[str, dict[str, str]]:
+    """The digests of all of them: ours as `recorded`, those of the wire as `wire`."""
+    out: dict[str, dict[str, str]] = {"recorded": {}, "wire": {}}
     for path in sorted((shared / "data/sessions_dev").glob("*.jsonl.gz")):
         for policy in POLICIES:
             try:
-                out[f"{path.name.partition('.')[0]} {policy}"] = recorded(path, policy)
+                found = recorded(path, policy)
             except ImportFailed:
                 continue
+            name = f"{path.name.partition('.')[0]} {policy}"
+            out["recorded"][name] = found.pop("")
+            out["wire"] |= {f"{name} {form}": digest for form, digest in found.items()}
     return out
 
 
@@ -156,7 +245,7 @@ def main() -> None:
         return
     shared = Path(os.environ.get("REVERIE_SHARED", ROOT / "../shared"))
     with tempfile.TemporaryDirectory() as folder:
-        found = {"recorded": all_recorded(shared), "written_by_0.1.0": written_by_old(Path(folder))}
+        found = {**all_recorded(shared), "written_by_0.1.0": written_by_old(Path(folder))}
     if "--write" in sys.argv:
         DIGESTS.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         return
