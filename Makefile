@@ -129,6 +129,7 @@ check-docs: $(DEV)
 
 check-tree: $(DEV)
 	$(BIN)/python -m scripts.tree
+	$(BIN)/python -m scripts.rooms
 
 check-budgets: $(DEV)
 	$(BIN)/python -m scripts.budgets

@@ -17,20 +17,24 @@ from typing import Any
 from reverie.layers import collapse, microcompaction, tool_results
 from reverie.settings import DEFAULTS, Settings
 from reverie.testing import ManualClock, MemoryDisk, world
-from reverie.transcript.blocks import Block, text_of
-from reverie.transcript.fold import apply
-from reverie.transcript.messages import Message
-from reverie.transcript.names import reference
-from reverie.transcript.records import (
+from reverie.transcript import (
+    EMPTY,
+    LONG,
+    SHORT,
     AssistantMessage,
+    Block,
     Entry,
+    Message,
     Parts,
     Record,
+    Request,
     Sent,
     UserMessage,
+    apply,
+    reference,
+    render,
+    text_of,
 )
-from reverie.transcript.request import LONG, SHORT, Request, render
-from reverie.transcript.view import EMPTY
 from reverie.world import Layer
 
 UNHASHED = Parts("", "", "", "", "", 0)

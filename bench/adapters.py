@@ -36,8 +36,7 @@ def frameworks() -> dict[str, dict[str, Any]]:
         SummarizationMiddleware,
     )
 
-    from reverie.adapters.langchain import ReverieMiddleware
-    from reverie.adapters.pydantic_ai import Reverie
+    from reverie.adapters import Reverie, ReverieMiddleware
     from tests.adapters import test_agents as agents
 
     chain = agents.langchain_agent

@@ -37,13 +37,12 @@ from bench.figures import ROOT_SHARED, Figure, Row, at_least, at_most
 from bench.gate import documents, labels, telling_line
 from bench.labels import LABELS, recorded
 from bench.prepared import PATIENT, Home, Note
-from reverie.memory.format.entry import new
-from reverie.session.session import Session
-from reverie.store.memories import Memories
+from reverie.memory import new
+from reverie.session import Session
+from reverie.store import Memories
 from reverie.testing import ManualClock, reply
-from reverie.transcript.blocks import Block, block_of, text_of
-from reverie.transcript.records import AssistantMessage, Entry, UserMessage
-from reverie.wire.given import tool_result, user
+from reverie.transcript import AssistantMessage, Block, Entry, UserMessage, block_of, text_of
+from reverie.wire import tool_result, user
 
 FOREIGN = 0.001
 PRECISION = 0.8

@@ -32,11 +32,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import ROOT_SHARED, Figure, Row, against_peers
+from reverie.memory import Query
 from reverie.memory.recall.passages import passages
-from reverie.memory.recall.ranking import Query
-from reverie.store.recall.index import RecallIndex
-from reverie.transcript.blocks import text_block
-from reverie.transcript.records import AssistantMessage, Entry, UserMessage
+from reverie.store import RecallIndex
+from reverie.transcript import AssistantMessage, Entry, UserMessage, text_block
 
 DATA = ROOT_SHARED / "data"
 NOW = 1_780_000_000.0

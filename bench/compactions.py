@@ -32,19 +32,28 @@ from reverie.embedded import ANSWERS, EmbeddedModel
 from reverie.embedded.summary import answer as summary
 from reverie.layers.compaction import summary as layer
 from reverie.settings import DEFAULTS
-from reverie.store.files import Folder
-from reverie.tools.sealed import SealedCalls
-from reverie.transcript.audit.audit import Audit, audit
-from reverie.transcript.blocks import estimate, text_block
-from reverie.transcript.fold import apply
-from reverie.transcript.messages import Item
-from reverie.transcript.moves import widened
-from reverie.transcript.names import REFERENCE
-from reverie.transcript.recorded import read
-from reverie.transcript.records import AssistantMessage, Entry, Replaced, Stand, UserMessage
-from reverie.transcript.request import render
-from reverie.transcript.tasks import SummaryTask
-from reverie.transcript.view import EMPTY, View
+from reverie.store import Folder
+from reverie.tools import SealedCalls
+from reverie.transcript import (
+    EMPTY,
+    REFERENCE,
+    AssistantMessage,
+    Audit,
+    Entry,
+    Item,
+    Replaced,
+    Stand,
+    SummaryTask,
+    UserMessage,
+    View,
+    apply,
+    estimate,
+    read,
+    render,
+    text_block,
+    widened,
+)
+from reverie.transcript.audit.audit import audit
 from reverie.world import complete
 
 ROOM = 1.5  # times the recorded summary's tokens

@@ -15,16 +15,24 @@ from pathlib import Path
 
 from bench.figures import QUICK, ROOT, Figure, Row, against_peers, at_most
 from bench.peers import ENVIRONMENTS, MISSING, environment, size_of
-from reverie.session.library import Library
-from reverie.store.files import Folder
-from reverie.store.journal import Journal
+from reverie.session import Library
+from reverie.store import Folder, Journal
 from reverie.testing import call
-from reverie.transcript.blocks import block_of, text_block
-from reverie.transcript.codec import encode
-from reverie.transcript.fold import apply
-from reverie.transcript.records import AssistantMessage, Entry, Record, Sent, Usage, UserMessage
-from reverie.transcript.request import render
-from reverie.transcript.view import EMPTY, View
+from reverie.transcript import (
+    EMPTY,
+    AssistantMessage,
+    Entry,
+    Record,
+    Sent,
+    Usage,
+    UserMessage,
+    View,
+    apply,
+    block_of,
+    encode,
+    render,
+    text_block,
+)
 
 RECORDS = 1_000 if QUICK else 4_500
 MEMORY = "from reverie import Memory"

@@ -15,10 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 
 from bench.figures import ROOT_SHARED, Figure, Row, at_most
-from reverie.transcript.fold import apply
-from reverie.transcript.recorded import read
-from reverie.transcript.records import AssistantMessage, Replaced
-from reverie.transcript.view import EMPTY, View
+from reverie.transcript import EMPTY, AssistantMessage, Replaced, View, apply, read
 
 LANGUAGES = {
     ".go": "Go",

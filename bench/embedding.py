@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
-from reverie.providers.minilm import MiniLM
+from reverie.providers import MiniLM
 
 AT_ONCE = 64
 

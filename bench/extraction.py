@@ -34,12 +34,22 @@ from bench.labels import HALVES, Labelled, Turn, locomo, recorded, sessions, spo
 from reverie.embedded.extraction.answer import answer
 from reverie.memory.format import entry as entries
 from reverie.memory.secrets import scan
-from reverie.transcript.blocks import Block, block_of, text_block
-from reverie.transcript.fold import apply
-from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Record, UserMessage
-from reverie.transcript.request import render
-from reverie.transcript.tasks import ExtractTask, KnownMemory
-from reverie.transcript.view import EMPTY, View
+from reverie.transcript import (
+    EMPTY,
+    AssistantMessage,
+    Block,
+    Entry,
+    ExtractTask,
+    HeadSet,
+    KnownMemory,
+    Record,
+    UserMessage,
+    View,
+    apply,
+    block_of,
+    render,
+    text_block,
+)
 
 SYNTHETIC = HERE / "labels" / "synthetic.jsonl"
 CORRECTIONS = HERE / "labels" / "synthetic_corrections.jsonl"

@@ -23,12 +23,10 @@ from typing import Any
 
 from bench.figures import HERE, Figure, Row, at_most
 from bench.recall_data import documents, key_of
-from reverie.fleet.engine import enqueue, init, open_fleet
-from reverie.fleet.jobs import nightly
-from reverie.fleet.ledger import FleetLedger
-from reverie.memory.format.entry import new
+from reverie.fleet import FleetLedger, enqueue, init, nightly, open_fleet
+from reverie.memory import new
 from reverie.settings import DEFAULTS
-from reverie.store.memories import Memories
+from reverie.store import Memories
 
 MEMORIES = int(os.environ.get("REVERIE_BENCH_MEMORIES", "200"))
 EACH = 3

@@ -18,14 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.figures import Figure
-from reverie.memory.format.entry import new
+from reverie.memory import Origin, Trust, junk, merge_text, new
 from reverie.memory.hygiene import reading
-from reverie.memory.hygiene.faults import junk
-from reverie.memory.merge import merge_text
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.store.memories import Memories
-from reverie.tools.command import segments
+from reverie.store import Memories
+from reverie.tools import segments
 
 ORIGIN = Origin("save", Trust.AGENT, agent="bench")
 SIZE = 1_000

@@ -19,12 +19,9 @@ import anyio
 
 from bench.figures import Figure, at_most
 from bench.growth import grown
-from reverie.session.library import Library
-from reverie.session.session import Session
-from reverie.store.journal import seal
-from reverie.transcript.blocks import block_of, text_block
-from reverie.transcript.codec import encode
-from reverie.transcript.records import (
+from reverie.session import Library, Session
+from reverie.store import seal
+from reverie.transcript import (
     AssistantMessage,
     Entry,
     Mark,
@@ -35,6 +32,9 @@ from reverie.transcript.records import (
     Started,
     Usage,
     UserMessage,
+    block_of,
+    encode,
+    text_block,
 )
 
 RECORDS = (2_000, 20_000, 200_000)

@@ -23,10 +23,8 @@ from bench.figures import ROOT_SHARED, Figure, Row, at_least, at_most, code, onc
 from bench.hygiene_dream import Dreaming, state, task_of, written
 from bench.lost import losses
 from bench.planted import INDEX, NOW, Fault, Planted, documents, memory, planted, untouched
+from reverie.memory import CheckInput, Finding, HygieneReport, IndexLimits, check, reasons_in
 from reverie.memory.branch_changes import verdict
-from reverie.memory.facts import reasons_in
-from reverie.memory.hygiene.check import CheckInput, Finding, HygieneReport, check
-from reverie.memory.ranking import IndexLimits
 
 ALARMS = Path(__file__).with_name("hygiene_alarms.md")
 SEEDS = (101, 102, 103)  # 1 to 10 are for whoever works on it

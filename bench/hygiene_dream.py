@@ -9,17 +9,26 @@ from pathlib import Path
 
 from reverie.clock import SystemClock
 from reverie.embedded import dream
-from reverie.memory.format.entry import is_index
+from reverie.memory import is_index
 from reverie.settings import DEFAULTS
-from reverie.tools import AnyFiles, ReadLog, ToolContext, standard
-from reverie.tools.guard import Guard, GuardLimits
-from reverie.tools.sandbox import Sandbox
-from reverie.transcript.blocks import Block, dump, text_block
-from reverie.transcript.fold import apply
-from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Record, UserMessage
-from reverie.transcript.request import Request, render
-from reverie.transcript.tasks import DreamTask, KnownMemory
-from reverie.transcript.view import EMPTY, View
+from reverie.tools import AnyFiles, Guard, GuardLimits, ReadLog, Sandbox, ToolContext, standard
+from reverie.transcript import (
+    EMPTY,
+    AssistantMessage,
+    Block,
+    DreamTask,
+    Entry,
+    HeadSet,
+    KnownMemory,
+    Record,
+    Request,
+    UserMessage,
+    View,
+    apply,
+    dump,
+    render,
+    text_block,
+)
 from reverie.world import Notice, ToolCall
 
 TOOLS = ("Read", "Grep", "Glob", "List", "Edit", "Write")

@@ -20,9 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import HERE, ROOT_SHARED
-from reverie.transcript.blocks import Block
-from reverie.transcript.recorded import Recorded, read
-from reverie.transcript.records import AssistantMessage, Entry, UserMessage
+from reverie.transcript import AssistantMessage, Block, Entry, Recorded, UserMessage, read
 
 LABELS = HERE / "labels"
 HALVES = ("tune", "test")

@@ -46,14 +46,12 @@ from bench.live_course import (
 from bench.live_record import CourseTime, Exchange, Names, RecordingModel, ReplayedModel
 from bench.live_talk import OneAtATime, jobs_over
 from bench.prepared import ENVIRON, Home, words_of
-from reverie.agent.agent import Agent, AgentOptions, open_agent
+from reverie.agent import Agent, AgentOptions, open_agent
 from reverie.errors import ReverieError
-from reverie.providers.choose import model_for
-from reverie.session.budget import weight
-from reverie.session.loop import run_turn
+from reverie.providers import model_for
+from reverie.session import run_turn, weight
 from reverie.settings import DEFAULTS
-from reverie.tools import PermissionAnswer, Question
-from reverie.tools.command import segments
+from reverie.tools import PermissionAnswer, Question, segments
 from reverie.world import Model, Notice
 
 RECORDED = Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "live_course.jsonl"

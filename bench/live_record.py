@@ -15,14 +15,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reverie.apps.replay.meter import Meter
+from reverie.apps.replay import Meter
 from reverie.errors import BudgetExceeded, ProviderError
-from reverie.session.budget import weight
+from reverie.session import weight
 from reverie.settings import DEFAULTS
-from reverie.store.home import slug
-from reverie.transcript.blocks import block_of
-from reverie.transcript.records import HeadSet, Usage
-from reverie.transcript.request import Request
+from reverie.store import slug
+from reverie.transcript import HeadSet, Request, Usage, block_of
 from reverie.world import Capabilities, Delta, Event, Model, Reply
 
 _MARK = re.compile(r"\[[0-9a-f]{8}\]")  # heads the files of a session; made from their paths

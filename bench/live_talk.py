@@ -9,13 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reverie.errors import PromptTooLong
-from reverie.session.session import Session
-from reverie.session.turn import TurnEnding
-from reverie.transcript.records import Entry, Record
-from reverie.transcript.request import MAIN, Request, Task
-from reverie.transcript.view import View
-from reverie.wire.given import Addable
-from reverie.wire.replies import Observable
+from reverie.session import Session, TurnEnding
+from reverie.transcript import MAIN, Entry, Record, Request, View
+from reverie.transcript.request import Task
+from reverie.wire import Addable, Observable
 from reverie.world import Reply, World
 
 LONGEST = 4 * 3_600.0  # seconds for one piece of background work: somebody may be typing

@@ -13,22 +13,20 @@ from uuid import UUID
 import anyio
 
 from bench.figures import Figure, Row, at_most, slug
-from reverie.apps.web.desk import Ask, Desk
+from reverie.apps.web import Ask, Desk, Keeper, save
 from reverie.apps.web.dream import shown as dream
 from reverie.apps.web.health import shown as health
-from reverie.apps.web.keeper import Keeper
 from reverie.apps.web.memories import listed as memories
-from reverie.apps.web.memories import save
 from reverie.apps.web.memories import shown as memory
 from reverie.apps.web.recall import shown as recall
 from reverie.apps.web.review import listed as review
 from reverie.apps.web.savings import shown as savings
 from reverie.apps.web.sessions import listed as sessions
 from reverie.apps.web.sessions import shown as session
-from reverie.session.session import Session
-from reverie.store.memories import memory_folder
-from reverie.upkeep.place import ProjectPlace
-from reverie.wire.given import user
+from reverie.session import Session
+from reverie.store import memory_folder
+from reverie.upkeep import ProjectPlace
+from reverie.wire import user
 
 FEW, SESSIONS, MEMORIES = 100, 5_000, 10_000
 MOST = 1.5

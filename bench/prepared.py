@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reverie.agent.agent import AgentOptions, open_agent
-from reverie.memory.format.entry import new
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.session.session import Session
+from reverie.agent import AgentOptions, open_agent
+from reverie.memory import Origin, Trust, new
+from reverie.session import Session
 from reverie.settings import Settings
-from reverie.store.memories import Memories
+from reverie.store import Memories
 from reverie.testing import ManualClock, ScriptedModel
-from reverie.wire.given import user
+from reverie.wire import user
 
 PATIENT = Settings(selector_milliseconds=60_000, recall_timeout_seconds=60)
 ENVIRON = {"REVERIE_SELECTOR_MILLISECONDS": "60000", "REVERIE_RECALL_TIMEOUT_SECONDS": "60"}

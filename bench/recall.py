@@ -15,8 +15,8 @@ from pathlib import Path
 
 from bench import recall_data as data
 from bench.figures import ROOT_SHARED, Figure, Row, against_peers, at_least
-from reverie.memory.recall.ranking import Query
-from reverie.store.recall.index import RecallIndex
+from reverie.memory import Query
+from reverie.store import RecallIndex
 
 
 def measure(out: Path) -> Iterator[Figure | Row]:

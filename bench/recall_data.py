@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import ROOT_SHARED
+from reverie.memory import Utterance
 from reverie.memory.format import frontmatter
-from reverie.memory.recall.passages import Utterance, passages
-from reverie.store.recall.index import RecallIndex
-from reverie.transcript.recorded import read
-from reverie.transcript.records import AssistantMessage, Entry, UserMessage
+from reverie.memory.recall.passages import passages
+from reverie.store import RecallIndex
+from reverie.transcript import AssistantMessage, Entry, UserMessage, read
 
 DATA = ROOT_SHARED / "data"
 NOW = datetime(2026, 6, 1, tzinfo=UTC).timestamp()

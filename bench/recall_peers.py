@@ -28,10 +28,10 @@ from bench.figures import HERE, OUT, QUICK, ROOT_SHARED, Figure, Row, against_pe
 from bench.peers import LOCKS, MISSING, environment
 from bench.recall import Plain
 from bench.recall_scripts import SCRIPTS
-from reverie.memory.recall.meaning import Meaning
-from reverie.memory.recall.ranking import Query
-from reverie.providers.minilm import PACKAGE, minilm
-from reverie.store.recall.index import HitKind, RecallIndex
+from reverie.memory import Meaning, Query
+from reverie.providers import PACKAGE
+from reverie.providers.minilm import minilm
+from reverie.store import HitKind, RecallIndex
 
 DEPTH = 10
 DIALOGUES = 1 if QUICK else int(os.environ.get("REVERIE_BENCH_DIALOGUES", "5"))

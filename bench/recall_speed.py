@@ -26,11 +26,11 @@ from bench.growth import grown
 from bench.peers import environment
 from bench.recall import Plain
 from bench.recall_data import NOW
-from reverie.memory.recall.meaning import LocalModel
-from reverie.memory.recall.ranking import Query
-from reverie.providers.minilm import SIZE, minilm
-from reverie.session.recall.meaning import meanings
-from reverie.store.recall.index import RecallIndex
+from reverie.memory import LocalModel, Query
+from reverie.providers import SIZE
+from reverie.providers.minilm import minilm
+from reverie.session import meanings
+from reverie.store import RecallIndex
 
 SIZES = ((1_000, 0.010), (10_000, 0.010), (100_000, 0.100))
 PROMPTED = 10_000

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import ROOT_SHARED, Figure, at_least, at_most
-from reverie.memory.rules.book import RuleBook
+from reverie.memory import RuleBook
 
 HERE = Path(__file__).resolve().parent
 TABLES = HERE.parent / "tests" / "fixtures" / "rules"
@@ -158,7 +158,7 @@ def cpu(argv: list[str], given: bytes, environ: dict[str, str], times: int = 20)
 def hook(count: int) -> tuple[float, float]:
     """CPU of a bare interpreter, and of the hook with so many rules, holding a call."""
     from reverie.apps.hook import before_call
-    from reverie.memory.rules.file import FOLDER, name_of, packed
+    from reverie.memory import FOLDER, name_of, packed
 
     with tempfile.TemporaryDirectory() as home:
         root = os.path.realpath(home)

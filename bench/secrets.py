@@ -24,10 +24,8 @@ from bench.figures import QUICK, ROOT_SHARED, Figure, Row, against_peers, at_lea
 from bench.peers import MISSING, environment
 from bench.secret_list import Planted
 from bench.secret_shapes import shapes
-from reverie.memory.secrets import removed, scan
-from reverie.memory.secrets.own import TOKENS
-from reverie.memory.secrets.patterns import TOKEN_FLOOR
-from reverie.memory.secrets.removal import mark
+from reverie.memory import TOKEN_FLOOR, TOKENS, mark, removed
+from reverie.memory.secrets import scan
 
 LISTS: dict[str, Callable[[], Iterator[Planted]]] = {
     "first": secret_list.planted,

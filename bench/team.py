@@ -23,9 +23,7 @@ from pathlib import Path
 import httpx2
 
 from bench.figures import Figure, Row, at_least, at_most
-from reverie.team.database import open_database
-from reverie.team.store import TeamStore
-from reverie.team.values import BEGINNING, Draft, sha256_of
+from reverie.team import BEGINNING, Draft, TeamStore, open_database, sha256_of
 
 REPO = "acme/reader"
 PROOF = os.environ.get("REVERIE_SCALE") == "proof"

@@ -95,13 +95,25 @@ def classes_twice() -> list[str]:
 
 def inside_a_room(tree: ast.Module) -> bool:
     """Say whether a file imports a module inside a room, and not the room by its name."""
+    names: list[str] = []
     for node in ast.walk(tree):
-        names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module]
-        if any(n.startswith("reverie.") and n.count(".") > 1 for n in names):
-            return True
-    return False
+        if isinstance(node, ast.Import):
+            names += [one.name for one in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names += [f"{node.module}.{one.name}" for one in node.names]
+    return any(map(_is_inside, names))
+
+
+def _is_inside(name: str) -> bool:
+    """Say whether a dotted name is, or lies in, a module of a room; each app is a room."""
+    package, *parts = name.split(".")
+    depth = 2 if parts[:1] == ["apps"] else 1
+    at = SOURCE.joinpath(*parts[: depth + 1])
+    return (
+        package == "reverie"
+        and len(parts) > depth
+        and (at.is_dir() or at.with_suffix(".py").is_file())
+    )
 
 
 def source() -> dict[str, float]:
@@ -160,7 +172,7 @@ def walks() -> dict[str, float]:
 def public() -> dict[str, float]:
     import reverie
     from reverie import testing
-    from reverie.settings.numbers import SETTINGS
+    from reverie.settings import SETTINGS
 
     own = [n for n, v in vars(testing).items() if getattr(v, "__module__", "") == testing.__name__]
     return {

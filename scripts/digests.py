@@ -36,20 +36,12 @@ from typing import Any
 
 import anyio
 
-from reverie.apps.replay.course import Course, of_lines
-from reverie.apps.replay.policies import PolicyName, ReplayPolicy
-from reverie.apps.replay.stage import ReplayStage
+from reverie.apps.replay import Course, PolicyName, ReplayPolicy, ReplayStage, of_lines
 from reverie.errors import ImportFailed
-from reverie.providers.anthropic import AnthropicModel
-from reverie.providers.connection import Connection, SdkErrors
-from reverie.providers.openai import OpenAIModel
-from reverie.providers.retry import Retries
-from reverie.session.library import Library
+from reverie.providers import AnthropicModel, Connection, OpenAIModel, Retries, SdkErrors
+from reverie.session import Library
 from reverie.testing import ManualClock
-from reverie.transcript.fold import apply
-from reverie.transcript.records import Sent
-from reverie.transcript.request import Request, render
-from reverie.transcript.view import EMPTY
+from reverie.transcript import EMPTY, Request, Sent, apply, render
 from reverie.world import Model
 
 ROOT = Path(__file__).resolve().parent.parent

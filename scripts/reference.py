@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from reverie.apps.cli.app import COMMANDS, build, load
+from reverie.apps.cli import COMMANDS, build, load
 from reverie.settings import FLAGS, SETTINGS
 from reverie.settings import page as settings_page
 from scripts import api_reference

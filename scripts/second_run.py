@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from reverie.text.counts import plural
+from reverie.text import plural
 
 CACHE = ".pytest_cache/second_run"
 DOORS = ("-m", "doors", "--timeout", "300")

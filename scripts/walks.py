@@ -28,12 +28,11 @@ import anyio
 
 import reverie
 from reverie import testing
-from reverie.agent.agent import Agent, AgentOptions, open_agent
-from reverie.agent.place import Place, open_memories
+from reverie.agent import Agent, AgentOptions, Place, open_agent, open_memories
 from reverie.clock import SystemClock
 from reverie.embedded import EmbeddedModel
-from reverie.session.session import Session
-from reverie.wire.given import tool_result
+from reverie.session import Session
+from reverie.wire import tool_result
 from reverie.world import complete, say_nothing
 from tests.proxy.proxied import proxied
 

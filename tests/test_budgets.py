@@ -69,6 +69,9 @@ def test_a_participle_is_the_whole_name(name: str, is_one: bool) -> None:
         ("from reverie import wire", False),
         ("from reverie.wire import read", False),
         ("from reverie.wire.messages import read", True),
+        ("from reverie.wire import messages", True),
+        ("from reverie.apps.cli import main", False),
+        ("from reverie.apps.cli.app import run", True),
         ("def test():\n    import reverie.wire.messages", True),
     ],
 )

@@ -18,11 +18,10 @@ import pytest
 
 import reverie
 from reverie.light import _Pattern
+from reverie.memory import merge_text, union
 from reverie.memory.claims import _CODE, claims
 from reverie.memory.hygiene.faults import _TRACE
-from reverie.memory.matching import union
-from reverie.memory.merge import merge_text
-from reverie.tools.command import segments
+from reverie.tools import segments
 from tests.conftest import Scale
 
 pytestmark = [pytest.mark.spec("1.runaway")]

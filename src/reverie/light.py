@@ -1,10 +1,9 @@
-"""What is costly to make, made when it is first needed: methods of values, patterns, modules.
+"""What is costly to make, made when it is first needed: methods of values, and patterns.
 
 `dataclass` is that of the standard library for classes with slots, and makes the same class: the
 same fields, parameters, `repr`, equality, hash and pickling. But its methods are compiled when
 they are first called. Of the hundreds of values that a program loads it uses some, and compiling
-all their methods was nearly half of what loading cost. `pattern` is `re.compile` at first use, and
-`offered` gives a package names that are loaded when somebody asks for them.
+all their methods was nearly half of what loading cost. `pattern` is `re.compile` at first use.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from dataclasses import MISSING, Field, FrozenInstanceError, field, fields
 from dataclasses import dataclass as standard
 from reprlib import recursive_repr
 
-__all__ = ["dataclass", "offered", "pattern"]
+__all__ = ["dataclass", "pattern"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from dataclasses import dataclass  # to type checkers it is the very same
     from inspect import Signature
     from typing import Any, AnyStr, cast
@@ -263,24 +262,3 @@ def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """`re.compile`, put off; what comes back has a pattern's methods and is no argument to `re`."""
     made: Any = _Pattern(text, flags)
     return made
-
-
-# --- modules
-
-
-def offered(room: str, places: Mapping[str, str]) -> Callable[[str], object]:
-    """The `__getattr__` of a package: names that stand in its modules, by module."""
-    known = {name: place for place, names in places.items() for name in names.split()}
-
-    def found(name: str) -> object:
-        place = known.get(name)
-        if place is None:
-            raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        from importlib import import_module
-        from sys import modules
-
-        value = getattr(import_module(f"{room}.{place}"), name)
-        setattr(modules[room], name, value)
-        return value
-
-    return found

@@ -55,10 +55,7 @@ from pydantic_ai.usage import UsageLimits
 
 import reverie
 from reverie import testing
-from reverie.adapters.claude_agent import with_reverie
-from reverie.adapters.langchain import ReverieMiddleware
-from reverie.adapters.openai_agents import ReverieSession
-from reverie.adapters.pydantic_ai import Reverie
+from reverie.adapters import Reverie, ReverieMiddleware, ReverieSession, with_reverie
 
 from .course import Ask, Course, Played, play, trace
 from .langchain_model import ChatModel

@@ -15,9 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import reverie
-from reverie.adapters.anthropic import AsyncMemoryTool, MemoryTool
-from reverie.simulator import Engine, call, script
-from reverie.simulator.server import serving
+from reverie.adapters import AsyncMemoryTool, MemoryTool
+from reverie.simulator import Engine, call, script, serving
 
 pytestmark = pytest.mark.spec("18.memory-tool")
 

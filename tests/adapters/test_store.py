@@ -10,7 +10,7 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 import reverie
-from reverie.adapters.langgraph_store import ReverieStore
+from reverie.adapters import ReverieStore
 from reverie.errors import SecretFound
 
 pytestmark = pytest.mark.spec("18.adapters")

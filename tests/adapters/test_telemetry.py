@@ -167,9 +167,8 @@ async def test_tokens_cost_and_hit_rate_are_measured(
 async def test_pollution_is_told_as_it_was_last_checked(
     collected: Collected, home: Path, tmp_path: Path
 ) -> None:
-    from reverie.apps.cli.memory_open import open_memory
-    from reverie.upkeep.place import ProjectPlace
-    from reverie.upkeep.stats import project_stats
+    from reverie.apps.cli import open_memory
+    from reverie.upkeep import ProjectPlace, project_stats
 
     await talk(model_of(), tmp_path, ["Look"])
     assert "reverie.memory.pollution" not in collected.points()

@@ -14,17 +14,10 @@ import sys
 import time
 from pathlib import Path
 
-from reverie.agent.mail.lead import LeadMail
-from reverie.agent.mail.letters import Letter, TeammateKeys
-from reverie.agent.mail.mailbox import Mailbox
-from reverie.agent.mail.post import Post
+from reverie.agent import LeadMail, Letter, Mailbox, Post, TeammateKeys
 from reverie.errors import Held, NotAvailable
-from reverie.store.files import Folder
-from reverie.store.journal import BadLine, Journal
-from reverie.transcript.codec import decode, encode
-from reverie.transcript.fold import apply
-from reverie.transcript.records import Entry
-from reverie.transcript.view import EMPTY
+from reverie.store import BadLine, Folder, Journal
+from reverie.transcript import EMPTY, Entry, apply, decode, encode
 from reverie.world import Notice
 
 

@@ -10,9 +10,8 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-from reverie.agent.agent import AgentOptions, open_agent
-from reverie.simulator import Engine, SimulatedModel, call
-from reverie.simulator.ledger import Logged
+from reverie.agent import AgentOptions, open_agent
+from reverie.simulator import Engine, Logged, SimulatedModel, call
 from reverie.world import Notice
 
 GIT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}

@@ -13,7 +13,7 @@ import pytest
 
 from reverie.settings import DEFAULTS
 from reverie.simulator import call
-from reverie.transcript.records import ForkEnded
+from reverie.transcript import ForkEnded
 from reverie.world import Notice
 from tests.loop.stage import NOON
 

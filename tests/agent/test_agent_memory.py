@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from reverie.agent.memory import AgentMemory, AgentPlace, agent_memories, open_agent_memory
+from reverie.agent import AgentMemory, AgentPlace, agent_memories, open_agent_memory
 from reverie.clock import SystemClock
-from reverie.memory.paths import SCOPES, Scope
+from reverie.memory import SCOPES, Scope
 from reverie.settings import Settings
-from reverie.tools import ToolContext, standard
-from reverie.tools.box import bounded
+from reverie.tools import ToolContext, bounded, standard
 from reverie.world import Notice
 
 pytestmark = [pytest.mark.spec("7.agent-memory")]

@@ -13,16 +13,10 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.agent.mail.abroad import Abroad
-from reverie.agent.mail.lead import LeadMail
-from reverie.agent.mail.letters import Letter, delivered
-from reverie.agent.mail.nats import NatsBridge
-from reverie.agent.mail.post import Post
+from reverie.agent import Abroad, LeadMail, Letter, NatsBridge, Post, delivered
 from reverie.errors import InvalidInput, NotAvailable
 from reverie.simulator import call
-from reverie.transcript.fold import apply
-from reverie.transcript.records import Entry
-from reverie.transcript.view import EMPTY
+from reverie.transcript import EMPTY, Entry, apply
 from tests.loop.stage import until
 
 from .stage import cast, environ_in, opened, results, texts

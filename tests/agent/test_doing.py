@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.agent.subagents.doing import ASK, TAIL, doing, phrase
-from reverie.providers.choose import model_for
+from reverie.agent import ASK, TAIL, doing, phrase
+from reverie.providers import model_for
 from reverie.simulator import Engine, SimulatedModel, call
 from reverie.testing import provider
 from reverie.world import ToolCall

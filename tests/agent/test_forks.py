@@ -9,13 +9,12 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.session.fork import PLACEHOLDER
+from reverie.session import PLACEHOLDER
 from reverie.settings import DEFAULTS
 from reverie.simulator import Engine, SimulatedModel
-from reverie.store.journal import BadLine
-from reverie.tools.runner import DENIED
-from reverie.transcript.codec import decode
-from reverie.transcript.records import Started
+from reverie.store import BadLine
+from reverie.tools import DENIED
+from reverie.transcript import Started, decode
 
 from .stage import Cast, agents, environ_in, opened, results
 

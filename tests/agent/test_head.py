@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reverie.agent.agent import AgentOptions, open_agent
+from reverie.agent import AgentOptions, open_agent, surroundings
 from reverie.agent.git_state import git_state
-from reverie.agent.place import surroundings
 from tests.loop.stage import NOON, simulated
 
 LARGEST = 11_000  # bytes of system prompt and tool definitions together

@@ -10,15 +10,14 @@ import anyio
 import pytest
 from click.testing import CliRunner
 
-from reverie.agent.agent import AgentOptions, open_agent
-from reverie.apps.cli.app import build
+from reverie.agent import AgentOptions, open_agent
+from reverie.apps.cli import build
 from reverie.errors import InvalidInput
-from reverie.session.library import SessionDisk
+from reverie.session import SessionDisk
 from reverie.simulator import call
-from reverie.store.journal import BadLine
+from reverie.store import BadLine
 from reverie.testing import ScriptedModel
-from reverie.transcript.codec import decode
-from reverie.transcript.records import Extracted, Recalled
+from reverie.transcript import Extracted, Recalled, decode
 from reverie.world import Notice
 from tests.loop.stage import simulated
 from tests.session.compacts import a_summary

@@ -20,26 +20,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.agent.mail import mailbox as boxes
-from reverie.agent.mail.abroad import Abroad, own_folder, received
-from reverie.agent.mail.lead import LeadMail
-from reverie.agent.mail.letters import (
-    MAX_BYTES,
+from reverie.agent import (
+    MAX_SET_ASIDE,
+    MAX_TAKEN,
     MAX_TEXT,
+    MAX_WAITING,
+    Abroad,
     LeadKeys,
+    LeadMail,
     Letter,
+    Mailbox,
+    Post,
     TeammateKeys,
+    Tray,
     decode,
     delivered,
     encode,
+    own_folder,
+    received,
 )
-from reverie.agent.mail.mailbox import MAX_SET_ASIDE, MAX_TAKEN, MAX_WAITING, Mailbox
-from reverie.agent.mail.post import Post, Tray
+from reverie.agent.mail import mailbox as boxes
+from reverie.agent.mail.letters import MAX_BYTES
 from reverie.errors import InvalidInput, InvalidMessage, NotAvailable, NotFound, PathRefused
-from reverie.store.files import Folder
-from reverie.transcript.fold import apply
-from reverie.transcript.records import Entry
-from reverie.transcript.view import EMPTY, View
+from reverie.store import Folder
+from reverie.transcript import EMPTY, Entry, View, apply
 from reverie.world import Notice, say_nothing
 
 pytestmark = [pytest.mark.spec("10.mail")]

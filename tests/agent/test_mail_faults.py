@@ -11,16 +11,10 @@ from random import Random
 
 import pytest
 
-from reverie.agent.mail.letters import LeadKeys, Letter
-from reverie.agent.mail.mailbox import Mailbox
-from reverie.agent.mail.post import Post
+from reverie.agent import LeadKeys, Letter, Mailbox, Post
 from reverie.errors import ReverieError
-from reverie.store.files import Folder
-from reverie.store.journal import BadLine, Journal
-from reverie.transcript.codec import decode, encode
-from reverie.transcript.fold import apply
-from reverie.transcript.records import Entry
-from reverie.transcript.view import EMPTY
+from reverie.store import BadLine, Folder, Journal
+from reverie.transcript import EMPTY, Entry, apply, decode, encode
 from tests.breaking import Acked, attempted, cut, failed, killed
 from tests.conftest import Scale
 from tests.faults import Ack, run_with_error

@@ -14,12 +14,11 @@ from typing import Any
 
 import pytest
 
-from reverie.agent.agent import AgentOptions, open_agent
-from reverie.session.budget import weight
+from reverie.agent import AgentOptions, open_agent
+from reverie.session import weight
 from reverie.settings import DEFAULTS
 from reverie.simulator import Engine, SimulatedModel, call
-from reverie.transcript.blocks import text_block
-from reverie.transcript.records import Usage
+from reverie.transcript import Usage, text_block
 
 from .course_project import SAID, course_project
 from .stage import environ_in, git, results

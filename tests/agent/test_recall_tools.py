@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from reverie.agent.recall_tools import PASSAGE, around, recall_tools
-from reverie.memory.format.entry import new
-from reverie.session.recall.index import MemoryIndex
-from reverie.session.session import Session
-from reverie.store.memories import Memories
-from reverie.store.memory import MemoryFolder
+from reverie.agent import PASSAGE, around
+from reverie.agent.recall_tools import recall_tools
+from reverie.memory import new
+from reverie.session import MemoryIndex, Session
+from reverie.store import Memories, MemoryFolder
 from reverie.testing import reply
-from reverie.text.untrusted import unframe
-from reverie.tools.tool import Output, Tool
-from reverie.wire.given import user
+from reverie.text import unframe
+from reverie.tools import Output, Tool
+from reverie.wire import user
 from tests.tools.kit import SESSION, Place
 
 pytestmark = [pytest.mark.spec("B2")]

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from reverie.simulator import call
-from reverie.transcript.records import ForkEnded
+from reverie.transcript import ForkEnded
 from reverie.world import Notice
 from tests.rules.stage import push_rule
 

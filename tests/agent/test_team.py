@@ -9,16 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from reverie.agent.agent import AgentOptions, open_agent
-from reverie.apps.team.server import app
+from reverie.agent import AgentOptions, open_agent
+from reverie.apps.team import app
 from reverie.embedded import EmbeddedModel
 from reverie.serving import serving
 from reverie.settings import DEFAULTS
 from reverie.store import home as places
-from reverie.store.memories import memory_folder
-from reverie.team.database import open_database
-from reverie.team.store import TeamStore
-from reverie.team.values import BEGINNING, Draft, sha256_of
+from reverie.store import memory_folder
+from reverie.team import BEGINNING, Draft, TeamStore, open_database, sha256_of
 from reverie.world import Notice
 
 pytestmark = pytest.mark.spec("11.session")

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.providers.choose import model_for
+from reverie.providers import model_for
 from reverie.simulator import call
 from reverie.testing import provider
 from reverie.world import Notice

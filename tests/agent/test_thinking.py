@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from reverie.agent.parts import thinking_options
-from reverie.providers.capabilities import tabled
+from reverie.agent import thinking_options
+from reverie.providers import tabled
 from reverie.settings import DEFAULTS
 
 pytestmark = pytest.mark.spec("13.thinking")

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from reverie.apps.replay.course import Course, CourseStep, of_lines
-from reverie.transcript.blocks import Block, members, parse, text_of
-from reverie.wire.reading import Format
+from reverie.apps.replay import Course, CourseStep, of_lines
+from reverie.transcript import Block, members, parse, text_of
+from reverie.wire import Format
 
 FORMS: tuple[Format, ...] = ("messages", "chat", "responses")
 MODELS: Mapping[Format, str] = {

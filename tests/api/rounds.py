@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from reverie.wire.reading import Format
+from reverie.wire import Format
 
 
 def rounds(

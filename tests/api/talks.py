@@ -11,9 +11,8 @@ from typing import Any
 import anthropic
 import openai
 
-from reverie.simulator import Engine, call
-from reverie.simulator.server import serving
-from reverie.transcript.blocks import Object, dump
+from reverie.simulator import Engine, call, serving
+from reverie.transcript import Object, dump
 from tests.simulator.talk import engine
 
 MODEL = {"messages": "claude-opus-5-5", "chat": "gpt-5.6", "responses": "gpt-5.6"}

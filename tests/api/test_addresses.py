@@ -13,7 +13,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from reverie import Memory
-from reverie.api.address import Address
+from reverie.api import Address
 from reverie.errors import InvalidInput, NotFound, PathRefused
 from reverie.store import addresses
 from tests.conftest import PROOF

@@ -11,10 +11,7 @@ import anyio
 import pytest
 
 from reverie import Agent, Fitter, Memory, Session, Toolset
-from reverie.api.async_fitter import AsyncFitter
-from reverie.api.async_memory import AsyncMemory
-from reverie.api.async_toolset import AsyncToolset
-from reverie.api.blocking_faces import BlockingAgent, BlockingSession
+from reverie.api import AsyncFitter, AsyncMemory, AsyncToolset, BlockingAgent, BlockingSession
 from reverie.errors import InvalidInput, StoreError
 from scripts import faces
 

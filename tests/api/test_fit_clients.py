@@ -16,9 +16,8 @@ import openai
 import pytest
 
 import reverie
-from reverie.simulator import call, thought
-from reverie.simulator.server import serving
-from reverie.transcript.blocks import Json, Object, dump
+from reverie.simulator import call, serving, thought
+from reverie.transcript import Json, Object, dump
 from tests.simulator.talk import engine
 
 pytestmark = [pytest.mark.spec("18.fit"), pytest.mark.doors]

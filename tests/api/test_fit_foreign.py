@@ -13,9 +13,8 @@ import pytest
 
 import reverie
 from reverie.errors import InvalidInput, InvalidMessage, PromptTooLong
-from reverie.transcript.messages import INTERRUPTED
-from reverie.transcript.names import reference
-from reverie.wire.reading import Format
+from reverie.transcript import INTERRUPTED, reference
+from reverie.wire import Format
 from tests.api.lists import FORMS, MODELS, answered, call, calls_of, results_of
 from tests.api.rounds import one_round
 from tests.api.rounds import rounds as large_rounds

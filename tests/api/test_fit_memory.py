@@ -11,7 +11,7 @@ import reverie
 from reverie import models
 from reverie.errors import InvalidInput, ProviderError, StoreError
 from reverie.testing import ScriptedModel
-from reverie.wire.reading import Format
+from reverie.wire import Format
 from tests.api.lists import FORMS, MODELS, calls_of, results_of
 from tests.api.rounds import one_round, rounds
 

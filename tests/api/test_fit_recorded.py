@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 import reverie
-from reverie.api.toolset import Toolset
-from reverie.apps.replay.course import Course
+from reverie.api import Toolset
+from reverie.apps.replay import Course
 from reverie.errors import PromptTooLong
-from reverie.transcript.names import REFERENCE, reference
-from reverie.wire.reading import Format
+from reverie.transcript import REFERENCE, reference
+from reverie.wire import Format
 from tests.api.lists import (
     FORMS,
     MODELS,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import reverie
-from reverie.wire.reading import Format
+from reverie.wire import Format
 from tests.api.lists import FORMS, MODELS, results_of
 from tests.api.rounds import one_round, reader, rounds
 

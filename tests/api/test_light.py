@@ -14,7 +14,7 @@ pytestmark = pytest.mark.spec("18.light")
 
 FOREIGN = ("anthropic", "anyio", "asyncio", "click", "httpx", "openai", "rich", "trio")
 ROOMS = ("agent", "apps", "embedded", "layers", "providers", "simulator", "tools", "upkeep", "wire")
-LIGHT = {"reverie.api", "reverie.light"}
+LIGHT = {"reverie.api", "reverie.lazy", "reverie.light"}
 OF_A_NAME = LIGHT | {"reverie.api.address", "reverie.api.memory", "reverie.errors"}
 OF_SESSION = {
     *("reverie.session", "reverie.session.recall"),
@@ -59,6 +59,7 @@ FITTING = {
     "api",
     "errors",
     "layers",
+    "lazy",
     "light",
     "providers",
     "settings",

@@ -11,8 +11,7 @@ import pytest
 import reverie
 from reverie import Found, Memory, Notice, Saved
 from reverie.errors import InvalidInput, NotFound, SecretFound, SettingsError, StoreError
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
+from reverie.memory import Origin, Trust
 from reverie.testing import ScriptedModel
 
 pytestmark = pytest.mark.spec("18.facade")
@@ -198,7 +197,7 @@ def test_what_waits_is_accepted_or_rejected(memory: Memory) -> None:
 
 def queue(memory: Memory):
     """The store below a memory, for what the facade does not do itself."""
-    from reverie.api.pool import grounds
+    from reverie.api import grounds
 
     return grounds(memory._address, memory._home, None)[0].open(lambda _: None)
 

@@ -8,9 +8,8 @@ import pytest
 
 import reverie
 from reverie import layers
-from reverie.layers.order import BEFORE_A_REQUEST, COMPACTION
-from reverie.layers.own import before_a_request
-from reverie.wire.reading import Format
+from reverie.layers import BEFORE_A_REQUEST, COMPACTION, before_a_request
+from reverie.wire import Format
 from tests.api.lists import FORMS, MODELS, answered, call, calls_of, results_of
 from tests.api.rounds import rounds
 

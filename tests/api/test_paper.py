@@ -16,8 +16,7 @@ import pytest
 
 import reverie
 from reverie import models, testing
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
+from reverie.memory import Origin, Trust
 
 pytestmark = [pytest.mark.spec("18.paper"), pytest.mark.doors]
 PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -111,7 +110,7 @@ def test_a_fitter_with_everything(
 def test_undo_provenance_forgetting(
     home: Path, programs: Mapping[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from reverie.api.pool import shared
+    from reverie.api import shared
     from reverie.world import say_nothing
 
     memory = reverie.Memory("shop")

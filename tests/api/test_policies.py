@@ -12,10 +12,9 @@ import pytest
 
 from reverie import Memory
 from reverie.errors import BudgetExceeded
-from reverie.session.budget import Budget
+from reverie.session import Budget
 from reverie.settings import DEFAULTS
-from reverie.store.files import Folder
-from reverie.store.lock import FileLock
+from reverie.store import FileLock, Folder
 from reverie.testing import ManualClock, ScriptedModel, call, reply
 
 BUILD = "The build of room 3 runs at noon"

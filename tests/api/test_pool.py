@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from reverie import Memory
+from reverie.api import LIMIT, Address, Pool, grounds, shared
 from reverie.api import pool as pools
-from reverie.api.address import Address
-from reverie.api.pool import LIMIT, Pool, grounds, shared
 from reverie.world import say_nothing
 from tests.conftest import Scale
 

@@ -10,10 +10,9 @@ import pytest
 
 from reverie import Reply, Session, tool_result
 from reverie.errors import InvalidMessage, Overloaded
-from reverie.transcript.request import NO_HEAD
-from reverie.transcript.request import Request as Rendered
-from reverie.transcript.view import Trail
-from reverie.wire.sending import UNSTREAMED, Request
+from reverie.transcript import NO_HEAD, Trail
+from reverie.transcript import Request as Rendered
+from reverie.wire import UNSTREAMED, Request
 from tests.api.talks import FORMS, MODEL, TOOLS, WORDS, Provider, send, talking
 
 # ruff: noqa: SIM117 - a client first, then what is made of it

@@ -230,9 +230,9 @@ async def test_the_next_words_or_closing_end_a_turn(home: Path, tmp_path: Path) 
         await again.aclose()
     assert len(provider.learning) == 2
     assert Memory(tmp_path).list()
-    from reverie.session.library import Library
+    from reverie.session import Library
     from reverie.settings import environment
-    from reverie.store.home import canonical_root
+    from reverie.store import canonical_root
 
     library = Library.of(home, canonical_root(tmp_path), environment())
     assert library.read(s.id).view.turns == 2

@@ -13,10 +13,9 @@ import pytest
 import reverie
 from reverie import Notice, Session, Settings, layers
 from reverie.errors import InvalidInput, PromptTooLong, ReverieError
-from reverie.simulator import call
-from reverie.simulator.catalogue import Models, ModelSpec
+from reverie.simulator import Models, ModelSpec, call
 from reverie.testing import ScriptedModel
-from reverie.transcript.blocks import Json, Object, dump
+from reverie.transcript import Json, Object, dump
 from tests.api.talks import MODEL, TOOLS, Provider, is_background, loop, talking
 
 # ruff: noqa: SIM117 - a client first, then what is made of it
@@ -297,7 +296,7 @@ async def test_wrong_words_are_refused_where_they_are_said(home: Path, tmp_path:
 
 
 async def test_results_of_tools_with_a_role_can_be_cleared(home: Path, tmp_path: Path) -> None:
-    from reverie.api.roles import roles_of
+    from reverie.api import roles_of
 
     tools: list[Any] = [
         {"name": "sh", "input_schema": {}},

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 import reverie
-from reverie.api.toolset import Answer, Offer
+from reverie.api import Answer, Offer
 from reverie.errors import InvalidInput
-from reverie.transcript.names import reference
-from reverie.transcript.records import UserMessage
-from reverie.wire.reading import Format
+from reverie.transcript import UserMessage, reference
+from reverie.wire import Format
 from reverie.world import ToolCall
 from tests.api.lists import FORMS, answered, call
 

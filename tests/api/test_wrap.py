@@ -15,11 +15,10 @@ from typing import Any
 import pytest
 
 import reverie
-from reverie.api.learning import Learning, beside
-from reverie.api.wrapping import Wrapping, WrapRules
+from reverie.api import Learning, Wrapping, WrapRules, beside
 from reverie.errors import InvalidInput
 from reverie.testing import Provider, call, provider
-from reverie.transcript.blocks import text_block
+from reverie.transcript import text_block
 
 anthropic = pytest.importorskip("anthropic")
 openai = pytest.importorskip("openai")

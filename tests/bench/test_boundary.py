@@ -10,9 +10,8 @@ import pytest
 from bench import boundary
 from bench.boundary import Round, rounds_of
 from bench.prepared import Home, Note
-from reverie.transcript.blocks import block_of, text_block
-from reverie.transcript.records import AssistantMessage, Entry
-from reverie.wire.given import tool_result, user
+from reverie.transcript import AssistantMessage, Entry, block_of, text_block
+from reverie.wire import tool_result, user
 
 pytestmark = pytest.mark.spec("B21")
 

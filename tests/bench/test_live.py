@@ -13,7 +13,7 @@ from bench import live
 from bench.live_course import COURSE, DENIAL, FACTS, REMEMBERED, ROLE
 from bench.prepared import Home
 from reverie.testing import ScriptedModel, reply
-from reverie.transcript.records import Usage
+from reverie.transcript import Usage
 
 pytestmark = pytest.mark.spec("project.live")
 

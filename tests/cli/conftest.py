@@ -17,13 +17,11 @@ import anyio
 import pytest
 from click.testing import CliRunner
 
-from reverie.apps.cli.app import build
-from reverie.session.library import Library
-from reverie.session.opening import Head
-from reverie.session.session import Session
-from reverie.transcript.records import Failed
-from reverie.upkeep.place import ProjectPlace
-from reverie.wire.given import tool_result, user
+from reverie.apps.cli import build
+from reverie.session import Head, Library, Session
+from reverie.transcript import Failed
+from reverie.upkeep import ProjectPlace
+from reverie.wire import tool_result, user
 
 Run = Callable[..., "Done"]
 

@@ -10,13 +10,12 @@ from pathlib import Path
 import anyio
 
 from reverie.clock import SystemClock
-from reverie.session.dream.run import Dreamer, dream
-from reverie.session.extraction.run import guards_at
-from reverie.session.library import Library
+from reverie.session import Dreamer, Library, guards_at
+from reverie.session.dream.run import dream
 from reverie.settings import DEFAULTS
-from reverie.store.memories import Memories
+from reverie.store import Memories
 from reverie.testing import FixedFlags, MemoryDisk
-from reverie.transcript.request import Request
+from reverie.transcript import Request
 from reverie.world import Capabilities, Delta, World
 
 

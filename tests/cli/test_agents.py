@@ -10,9 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.agent.agent import AgentOptions
-from reverie.apps.cli.desk import Desk
-from reverie.apps.cli.screens import PATIENCE, Printed
+from reverie.agent import AgentOptions
+from reverie.apps.cli import PATIENCE, Desk, Printed
 from reverie.simulator import call
 from reverie.testing import provider
 from tests.agent.stage import agents, cast, environ_in, project_in

@@ -8,12 +8,11 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.session.opening import Head
-from reverie.session.session import Session
+from reverie.session import Head, Session
 from reverie.testing import ManualClock, ScriptedModel, reply
-from reverie.transcript.records import Usage
+from reverie.transcript import Usage
 from reverie.transcript.request import Task
-from reverie.wire.given import user
+from reverie.wire import user
 from reverie.world import ForkSpec
 from tests.cli.conftest import Run, library
 

@@ -8,15 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from reverie.agent.agent import AgentOptions
-from reverie.apps.cli.commands import Leave, SlashCommand, SlashCommands, Switch, standard
-from reverie.apps.cli.context import filling
-from reverie.apps.cli.desk import Desk
-from reverie.apps.cli.interactive import status
-from reverie.apps.cli.screens import LineScreen, Printed
-from reverie.apps.tui.footer import spoken
+from reverie.agent import AgentOptions
+from reverie.apps.cli import (
+    Desk,
+    Leave,
+    LineScreen,
+    Printed,
+    SlashCommand,
+    SlashCommands,
+    Switch,
+    filling,
+    standard,
+    status,
+)
+from reverie.apps.tui import spoken
 from reverie.errors import InvalidInput, NotFound
-from reverie.transcript.records import UserMessage
+from reverie.transcript import UserMessage
 from reverie.world import Delta
 from tests.cli.typed import Typed
 from tests.loop.stage import calls, simulated

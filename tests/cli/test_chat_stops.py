@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reverie.simulator import Engine, script
-from reverie.simulator.answers import SimulatedAnswer
-from reverie.simulator.server import serving
-from reverie.transcript.blocks import blocks_of
+from reverie.simulator import Engine, SimulatedAnswer, script, serving
+from reverie.transcript import blocks_of
 from tests.cli.test_chat import reverie
 
 pytestmark = pytest.mark.spec("13.stops")

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.apps.cli.app import CHAT_OPTIONS, COMMANDS, LazyCommand
+from reverie.apps.cli import CHAT_OPTIONS, COMMANDS, LazyCommand, clean, encoded, inert, line
 from reverie.apps.cli.chat import chat
-from reverie.apps.cli.show import clean, encoded, inert, line
-from reverie.text.counts import age, size
+from reverie.text import age, size
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.spec("18")

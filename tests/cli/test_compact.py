@@ -8,16 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from reverie.agent.agent import AgentOptions
-from reverie.apps.cli.commands import parted, picked
-from reverie.apps.cli.desk import Desk
-from reverie.apps.cli.screens import Printed
+from reverie.agent import AgentOptions
+from reverie.apps.cli import Desk, Printed, parted, picked
 from reverie.errors import InvalidInput, ReverieError
-from reverie.simulator import Engine, SimulatedModel
-from reverie.simulator.answers import Given, last_text
-from reverie.transcript.blocks import Object, text_block
+from reverie.simulator import Engine, Given, SimulatedModel, last_text
+from reverie.transcript import Entry, Object, UserMessage, text_block
 from reverie.transcript.fold import fold
-from reverie.transcript.records import Entry, UserMessage
 from tests.cli.typed import Typed
 from tests.session.compacts import ASKED, NOTES, a_summary
 

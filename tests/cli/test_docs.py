@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from reverie.store.journal import seal, unseal
-from reverie.transcript.blocks import block_of, dump
-from reverie.transcript.codec import NAMES, blobs, decode, encode
-from reverie.transcript.fold import apply, fold
-from reverie.transcript.records import (
+from reverie.store import seal, unseal
+from reverie.transcript import (
+    EMPTY,
+    NAMES,
     AssistantMessage,
     Entry,
     HeadSet,
@@ -25,9 +24,15 @@ from reverie.transcript.records import (
     TurnEnded,
     Usage,
     UserMessage,
+    apply,
+    blobs,
+    block_of,
+    decode,
+    dump,
+    encode,
+    render,
 )
-from reverie.transcript.request import render
-from reverie.transcript.view import EMPTY
+from reverie.transcript.fold import fold
 
 pytestmark = pytest.mark.spec("18")
 

@@ -11,11 +11,11 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.apps.cli.app import COMMANDS
-from reverie.session.session import Session
+from reverie.apps.cli import COMMANDS
+from reverie.session import Session
 from reverie.testing import provider
-from reverie.upkeep.doctor import EXTRAS
-from reverie.wire.given import user
+from reverie.upkeep import EXTRAS
+from reverie.wire import user
 from tests.cli.conftest import Run, assert_private
 
 pytestmark = pytest.mark.spec("18")
@@ -200,8 +200,8 @@ def test_what_is_missing_is_told_by_commands_and_extras_that_exist(root: Path) -
     import re
     import tomllib
 
-    from reverie.apps.cli.app import COMMANDS
-    from reverie.upkeep.doctor import EXTRAS
+    from reverie.apps.cli import COMMANDS
+    from reverie.upkeep import EXTRAS
 
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     for extra, (modules, loss) in EXTRAS.items():

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from reverie.settings import DEFAULTS
-from reverie.store.home import canonical_root, find_project_folder
-from reverie.store.memories import Memories
+from reverie.store import Memories, canonical_root, find_project_folder
 
 from .conftest import Run
 

@@ -14,12 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from reverie.fleet.here import at_work, home_id
-from reverie.fleet.jobs import JobEnd
-from reverie.fleet.local import open_local
+from reverie.fleet import JobEnd, at_work, home_id, open_local
 from reverie.settings import DEFAULTS
-from reverie.store.home import canonical_root, find_project_folder
-from reverie.store.memories import Memories
+from reverie.store import Memories, canonical_root, find_project_folder
 from tests.web.nights import GONE, half_a_night
 
 from .conftest import Run

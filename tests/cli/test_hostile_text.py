@@ -9,13 +9,12 @@ from pathlib import Path
 
 import anyio
 
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.session.session import Session
+from reverie.memory import Origin, Trust
+from reverie.session import Session
 from reverie.settings import Settings
-from reverie.store.memories import Memories
+from reverie.store import Memories
 from reverie.testing import reply
-from reverie.wire.given import user
+from reverie.wire import user
 from tests.cli.conftest import Run
 
 TRICK = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp.exe\u2066\r\x08hidden"

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from reverie.serving import serving
-from reverie.upkeep.proxy_address import known_token
+from reverie.upkeep import known_token
 from tests.cli.conftest import Run
 
 pytestmark = [pytest.mark.spec("18.client-settings"), pytest.mark.usefixtures("user")]

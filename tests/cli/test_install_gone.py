@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import reverie
-from reverie.store.plain import digest
+from reverie.store import digest
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.spec("18.plugin")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.upkeep.plugin import plugin_files
+from reverie.upkeep import plugin_files
 from tests.cli.conftest import Run
 
 pytestmark = [pytest.mark.spec("18.plugin"), pytest.mark.usefixtures("user")]
@@ -54,7 +54,7 @@ def test_what_was_edited_stays_and_an_old_version_is_replaced(run: Run, folder: 
     old = "of an older version\n"
     (folder / "hooks" / "hooks.json").write_text(old)
     assert run(*INSTALL, "--yes").code == 2
-    from reverie.store.plain import digest
+    from reverie.store import digest
 
     note["files"]["hooks/hooks.json"] = digest(old.encode())
     (folder / ".reverie.json").write_text(json.dumps(note))

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from reverie.apps.cli.app import COMMANDS, LazyCommand
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
+from reverie.apps.cli import COMMANDS, LazyCommand
+from reverie.memory import Origin, Trust
 from reverie.settings import DEFAULTS
-from reverie.store.home import canonical_root, find_project_folder
-from reverie.store.memories import Memories
+from reverie.store import Memories, canonical_root, find_project_folder
 
 from .conftest import Run, assert_private
 

@@ -14,12 +14,9 @@ from typing import Any
 import pytest
 
 from reverie.apps.cli import show
-from reverie.memory.format.entry import new
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
+from reverie.memory import Origin, Trust, new
 from reverie.settings import DEFAULTS
-from reverie.store.home import canonical_root, find_project_folder
-from reverie.store.memories import Memories
+from reverie.store import Memories, canonical_root, find_project_folder
 
 from .conftest import Run
 

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from reverie.settings import DEFAULTS
-from reverie.store.home import canonical_root
-from reverie.store.memories import memory_folder
+from reverie.store import canonical_root, memory_folder
 
 from .conftest import Run, assert_private
 

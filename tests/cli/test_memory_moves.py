@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from reverie.apps.cli.app import COMMANDS, LazyCommand
-from reverie.store.home import canonical_root, find_project_folder, slug
+from reverie.apps.cli import COMMANDS, LazyCommand
+from reverie.store import canonical_root, find_project_folder, slug
 
 from .conftest import Run, assert_private
 

@@ -11,14 +11,11 @@ from typing import Any, cast
 
 import pytest
 
-from reverie.apps.cli.dialogs import Dialogs
-from reverie.apps.tui.lists import ListPanel
-from reverie.apps.tui.screen import TerminalScreen
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.store.memories import Memories
-from reverie.upkeep.memory import open_memory
-from reverie.upkeep.place import ProjectPlace
+from reverie.apps.cli import Dialogs
+from reverie.apps.tui import ListPanel, TerminalScreen
+from reverie.memory import Origin, Trust
+from reverie.store import Memories
+from reverie.upkeep import ProjectPlace, open_memory
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.spec("18.review-edit")

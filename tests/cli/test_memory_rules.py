@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory.rules.file import FOLDER
+from reverie.memory import FOLDER
 
 from .conftest import Run
 

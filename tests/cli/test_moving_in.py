@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from reverie.errors import ImportFailed
-from reverie.store.home import canonical_root, find_project_folder
-from reverie.upkeep.foreign_exports import exported, items_in, time_of
-from reverie.upkeep.moving_in import MAX_WAITING
+from reverie.store import canonical_root, find_project_folder
+from reverie.upkeep import MAX_WAITING, exported, items_in, time_of
 from tests.conftest import Scale
 
 from .conftest import Run

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.apps.hook.events import main as hook
+from reverie.apps.hook import main as hook
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.spec("18.off")

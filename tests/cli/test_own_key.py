@@ -10,19 +10,22 @@ from typing import Any
 
 import pytest
 
-from reverie.agent.agent import AgentOptions
-from reverie.apps.cli.chat import EFFORTS, THINKING
-from reverie.apps.cli.commands import Leave
-from reverie.apps.cli.desk import Desk
-from reverie.apps.cli.interactive import _model, status  # pyright: ignore[reportPrivateUsage]
-from reverie.apps.cli.screens import LineScreen, Printed
-from reverie.apps.tui.footer import spoken
+from reverie.agent import AgentOptions
+from reverie.apps.cli import (
+    EFFORTS,
+    THINKING,
+    Desk,
+    Leave,
+    LineScreen,
+    Printed,
+    status,  # pyright: ignore[reportPrivateUsage]
+)
+from reverie.apps.cli.interactive import _model  # pyright: ignore[reportPrivateUsage]
+from reverie.apps.tui import spoken
 from reverie.embedded import EmbeddedModel
 from reverie.settings import SETTINGS
-from reverie.simulator import Engine, script
-from reverie.simulator.ledger import Ledger
-from reverie.simulator.server import serving
-from reverie.upkeep.place import ProjectPlace
+from reverie.simulator import Engine, Ledger, script, serving
+from reverie.upkeep import ProjectPlace
 from tests.cli.test_chat import reverie
 from tests.loop.stage import simulated
 

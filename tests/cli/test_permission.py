@@ -8,12 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.apps.cli.screens import SHOWN, SHOWN_ROWS, LineScreen
-from reverie.tools import PermissionAnswer, PermissionRule, Question
+from reverie.apps.cli import SHOWN, SHOWN_ROWS, LineScreen
+from reverie.tools import (
+    ADDED,
+    BEYOND,
+    REMOVED,
+    FileChange,
+    PermissionAnswer,
+    PermissionRule,
+    Question,
+    Row,
+    asked_for,
+    diff,
+    read_answer,
+)
 from reverie.tools import questions as permission
-from reverie.tools.questions import ADDED, REMOVED, Row, asked_for, diff, read_answer
-from reverie.tools.reach import BEYOND, reach
-from reverie.tools.tool import FileChange
+from reverie.tools.reach import reach
 
 pytestmark = pytest.mark.spec("18.permission")
 RULE = PermissionRule("Bash", "git log")

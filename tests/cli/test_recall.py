@@ -15,12 +15,10 @@ from typing import ClassVar
 import anyio
 import pytest
 
-from reverie.session.library import Library
-from reverie.session.session import Session
-from reverie.store.home import canonical_root, find_project_folder
-from reverie.transcript.blocks import text_block
-from reverie.transcript.records import Attached, Candidate, Recalled
-from reverie.wire.given import user
+from reverie.session import Library, Session
+from reverie.store import canonical_root, find_project_folder
+from reverie.transcript import Attached, Candidate, Recalled, text_block
+from reverie.wire import user
 
 from .conftest import ESCAPES, Run, reply
 

@@ -11,12 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from reverie.apps.cli import keyboard
-from reverie.apps.cli.desk import Desk
-from reverie.apps.cli.keyboard import FILE, MOST, Keyboard
-from reverie.apps.cli.screens import PATIENCE, PROMPT, LineScreen, Printed
-from reverie.session.turn import ToolEnded, ToolStarted
-from reverie.wire.given import tool_result
+from reverie.apps.cli import (
+    FILE,
+    MOST,
+    PATIENCE,
+    PROMPT,
+    Desk,
+    Keyboard,
+    LineScreen,
+    Printed,
+    keyboard,
+)
+from reverie.session import ToolEnded, ToolStarted
+from reverie.wire import tool_result
 from reverie.world import Delta, Notice, ToolCall
 
 pytestmark = pytest.mark.spec("18.screen")

@@ -10,11 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.session.session import Session
-from reverie.transcript.blocks import text_block
-from reverie.transcript.records import Boundary, Replaced, Stand
-from reverie.transcript.request import Request
-from reverie.wire.given import user
+from reverie.session import Session
+from reverie.transcript import Boundary, Replaced, Request, Stand, text_block
+from reverie.wire import user
 from tests.cli.conftest import ESCAPES, Run, assert_private, claude_row, library, reply
 
 pytestmark = pytest.mark.spec("18")

@@ -9,16 +9,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reverie.apps.cli.stats import sparkline
+from reverie.apps.cli import sparkline
 from reverie.clock import SystemClock
-from reverie.session.budget import Budget
-from reverie.session.session import Session
+from reverie.session import Budget, Session
 from reverie.settings import DEFAULTS
-from reverie.store.files import Folder
-from reverie.store.home import canonical_root, find_project_folder
+from reverie.store import Folder, canonical_root, find_project_folder
 from reverie.testing import reply
-from reverie.transcript.blocks import text_block
-from reverie.transcript.records import (
+from reverie.transcript import (
     Boundary,
     Candidate,
     Extracted,
@@ -28,8 +25,9 @@ from reverie.transcript.records import (
     Replaced,
     Stand,
     Usage,
+    text_block,
 )
-from reverie.wire.given import user
+from reverie.wire import user
 from tests.proxy.clients import Client, engine
 
 from .conftest import Run

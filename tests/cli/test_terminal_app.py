@@ -16,12 +16,10 @@ from typing import Any
 
 import pytest
 
-from reverie.providers.prices import money, price_of
-from reverie.simulator import Engine
-from reverie.simulator.server import serving
+from reverie.providers import money, price_of
+from reverie.simulator import Engine, serving
 from reverie.testing import call
-from reverie.transcript.records import Usage
-from reverie.transcript.sections import SUMMARY
+from reverie.transcript import SUMMARY, Usage
 from tests.cli.tmux import Terminal, wait_for
 
 pytestmark = [

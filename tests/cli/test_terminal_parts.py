@@ -7,16 +7,28 @@ import sys
 
 import pytest
 
-from reverie.apps.tui.asking import ConfirmPanel, PermissionPanel
-from reverie.apps.tui.boxes import apart, box, cut, wide, wrapped
-from reverie.apps.tui.calls import OPEN_LINES, ShownCall
-from reverie.apps.tui.footer import SEAL, Status, footer, spoken
-from reverie.apps.tui.lists import Entry, ListPanel
-from reverie.apps.tui.markdown import MarkdownStream, rendered, shown
-from reverie.apps.tui.signs import drawn
-from reverie.tools import PermissionAnswer, Question
-from reverie.tools.permissions import PermissionRule
-from reverie.tools.tool import FileChange
+from reverie.apps.tui import (
+    OPEN_LINES,
+    SEAL,
+    ConfirmPanel,
+    Entry,
+    ListPanel,
+    MarkdownStream,
+    PermissionPanel,
+    ShownCall,
+    Status,
+    apart,
+    box,
+    cut,
+    drawn,
+    rendered,
+    shown,
+    spoken,
+    wide,
+    wrapped,
+)
+from reverie.apps.tui.footer import footer
+from reverie.tools import FileChange, PermissionAnswer, PermissionRule, Question
 from reverie.world import ToolCall
 
 pytestmark = pytest.mark.spec("18.terminal-app")

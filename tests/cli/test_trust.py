@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from reverie.apps.cli.trust import local_file, offer
-from reverie.upkeep.place import ProjectPlace
+from reverie.apps.cli import local_file, offer
+from reverie.upkeep import ProjectPlace
 from tests.cli.conftest import Run
 from tests.cli.test_chat_terminal import Terminal, terminal
 
 __all__ = ["terminal"]
-from reverie.store.approvals import IncludeApprovals
-from reverie.store.home import canonical_root
+from reverie.store import IncludeApprovals, canonical_root
 
 pytestmark = pytest.mark.spec("15.trust")
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from reverie.apps.cli.commands import standard
-from reverie.apps.cli.desk import Desk
+from reverie.apps.cli import Desk, standard
 
 
 class Typed:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import reverie
-from reverie.simulator.faults import cut
+from reverie.simulator import cut
 from tests.clients.line import Line
 from tests.clients.shape import OPUS, SONNET, Shape, gen, sub
 

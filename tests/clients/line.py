@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from reverie.simulator import Engine, FaultPlan
-from reverie.simulator.server import serving as provider
+from reverie.simulator import serving as provider
 from tests.clients.judge import Seen, Verdict, judge, price, seen
 from tests.clients.model import Planned
 from tests.clients.passing import NUMBER, Passing, passing
@@ -135,7 +135,7 @@ class Line:
 
 
 def has_proxy() -> bool:
-    from reverie.apps.cli.app import COMMANDS
+    from reverie.apps.cli import COMMANDS
 
     return "proxy" in COMMANDS and COMMANDS["proxy"].is_there()
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from reverie.simulator.answers import Given
+from reverie.simulator import Given
 
 PLAN = re.compile(r"\[\[([a-z0-9-]+)\]\]")
 SUMMARY = "<analysis>all of it</analysis>\n<summary>The work went on. [[rest]]</summary>"

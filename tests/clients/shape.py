@@ -20,8 +20,7 @@ from typing import Any
 
 import httpx2
 
-from reverie.simulator import call
-from reverie.simulator.answers import Given
+from reverie.simulator import Given, call
 from tests.clients.model import Planned, results
 
 OPUS, SONNET = "claude-opus-5-5", "claude-sonnet-4-5"

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from reverie.simulator import Engine
-from reverie.simulator.server import serving as provider
+from reverie.simulator import serving as provider
 from tests.clients.line import Proxy
 from tests.clients.model import Planned
 from tests.clients.programs import GPT, MODEL, Desk

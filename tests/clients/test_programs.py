@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from reverie.simulator import call
-from reverie.simulator.faults import cut
+from reverie.simulator import call, cut
 from tests.clients.line import Line, standing
 from tests.clients.model import Planned, results
 from tests.clients.programs import GPT, PROGRAMS, Desk, claude, codex

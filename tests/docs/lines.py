@@ -17,8 +17,8 @@ from types import SimpleNamespace
 import click
 from click.testing import CliRunner, Result
 
-from reverie.apps.cli.app import build, load
-from reverie.store.home import project_folder
+from reverie.apps.cli import build, load
+from reverie.store import project_folder
 from scripts.pages import pages
 from tests.cli.test_docs import SESSION, example
 

@@ -15,10 +15,7 @@ import pytest
 import reverie
 from reverie import models
 from reverie.errors import PromptTooLong
-from reverie.transcript.fold import apply
-from reverie.transcript.records import Entry, UserMessage
-from reverie.transcript.request import render
-from reverie.transcript.view import EMPTY
+from reverie.transcript import EMPTY, Entry, UserMessage, apply, render
 from tests.docs.lines import ROOT, blocks, own_pages
 
 pytestmark = pytest.mark.spec("project.docs-run")

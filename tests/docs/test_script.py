@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import InvalidInput
-from reverie.simulator.answers import answer, load
-from reverie.simulator.faults import from_json
-from reverie.transcript.blocks import Json
+from reverie.simulator import answer, from_json, load
+from reverie.transcript import Json
 from tests.docs.lines import ROOT, blocks
 
 pytestmark = pytest.mark.spec("project.docs-run")

@@ -5,12 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from reverie.transcript.blocks import Block, block_of, blocks_of, text_block
-from reverie.transcript.fold import apply
-from reverie.transcript.records import AssistantMessage, Entry, Record, UserMessage
-from reverie.transcript.request import Request, render
+from reverie.transcript import (
+    EMPTY,
+    AssistantMessage,
+    Block,
+    Entry,
+    Record,
+    Request,
+    UserMessage,
+    View,
+    apply,
+    block_of,
+    blocks_of,
+    render,
+    text_block,
+)
 from reverie.transcript.tasks import Task
-from reverie.transcript.view import EMPTY, View
 
 INSTRUCTION = "Do the background task now. Never quote_this_instruction."
 

@@ -12,21 +12,27 @@ from typing import Any
 from reverie.clock import SystemClock
 from reverie.embedded.extraction.answer import answer
 from reverie.errors import ReverieError
-from reverie.memory.format.entry import INDEX, TopicFile
+from reverie.memory import INDEX, TopicFile
 from reverie.tools import AnyFiles, ReadLog, ToolContext, standard
-from reverie.transcript.blocks import Block, block_of, blocks_of, text_block
-from reverie.transcript.fold import apply
-from reverie.transcript.records import (
+from reverie.transcript import (
+    EMPTY,
     AssistantMessage,
     Attached,
+    Block,
+    ExtractTask,
     HeadSet,
+    KnownMemory,
     Record,
+    Request,
     UserMessage,
+    View,
+    apply,
+    block_of,
+    blocks_of,
+    render,
+    text_block,
 )
-from reverie.transcript.records import Entry as Row
-from reverie.transcript.request import Request, render
-from reverie.transcript.tasks import ExtractTask, KnownMemory
-from reverie.transcript.view import EMPTY, View
+from reverie.transcript import Entry as Row
 
 TOOLS = ("Read", "Grep", "Write", "Edit", "Bash")
 WEDNESDAY = datetime(2026, 3, 11, 12, tzinfo=UTC).timestamp()

@@ -9,28 +9,33 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.embedded import ANSWERS, EmbeddedModel
-from reverie.embedded.chat.phrases import CHINESE, ENGLISH
+from reverie.embedded import ANSWERS, CHINESE, ENGLISH, EmbeddedModel
 from reverie.errors import NotAvailable
-from reverie.layers.compaction.summary import stand as stand_of
-from reverie.layers.session_memory.compaction import INTRO
+from reverie.layers import INTRO
+from reverie.layers import stand as stand_of
 from reverie.settings import Settings
-from reverie.transcript.blocks import Block, block_of, blocks_of, text_block
-from reverie.transcript.fold import apply
-from reverie.transcript.records import (
+from reverie.transcript import (
+    EMPTY,
     AssistantMessage,
     Attached,
+    Block,
     Entry,
     HeadSet,
     Record,
     Replaced,
+    Request,
     Rewound,
     Sent,
     Stand,
     UserMessage,
+    View,
+    apply,
+    block_of,
+    blocks_of,
+    render,
+    text_block,
 )
-from reverie.transcript.request import Request, Task, render
-from reverie.transcript.view import EMPTY, View
+from reverie.transcript.request import Task
 from reverie.world import Delta, Event, Model, Reply
 
 pytestmark = pytest.mark.spec("B1")

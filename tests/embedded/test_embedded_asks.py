@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.embedded.chat.requests import MAX, TESTS, asked
-from reverie.embedded.history import LOOKED_AT
+from reverie.embedded import LOOKED_AT, TESTS, asked
+from reverie.embedded.chat.requests import MAX
 from reverie.text.quotes import spans
 
 pytestmark = pytest.mark.spec("B1")

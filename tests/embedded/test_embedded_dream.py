@@ -9,9 +9,8 @@ import pytest
 
 from bench.hygiene_dream import Dreaming, state, task_of, written
 from reverie.embedded import dream
-from reverie.memory.facts import lost, reasons_in
-from reverie.memory.format.entry import new
-from reverie.transcript.tasks import DreamTask
+from reverie.memory import lost, new, reasons_in
+from reverie.transcript import DreamTask
 from reverie.world import ToolCall
 
 pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("9")]

@@ -9,12 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.embedded.chat.phrases import CHINESE, ENGLISH
-from reverie.text.untrusted import frame
-from reverie.transcript.blocks import block, text_block
-from reverie.transcript.records import AssistantMessage, HeadSet, UserMessage
-from reverie.transcript.request import Request, render
-from reverie.transcript.view import EMPTY
+from reverie.embedded import CHINESE, ENGLISH
+from reverie.text import frame
+from reverie.transcript import (
+    EMPTY,
+    AssistantMessage,
+    HeadSet,
+    Request,
+    UserMessage,
+    block,
+    render,
+    text_block,
+)
 from tests.embedded.test_embedded import ALL, Talk, answer
 from tests.transcript.histories import build, histories
 

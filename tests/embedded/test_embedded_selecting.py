@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.embedded.model import EmbeddedModel
-from reverie.embedded.selecting import answer, selected
-from reverie.transcript.records import HeadSet
-from reverie.transcript.request import Request
-from reverie.transcript.tasks import KnownMemory, RecallTask, Task
-from reverie.transcript.view import Trail
+from reverie.embedded import EmbeddedModel, selected
+from reverie.embedded.selecting import answer
+from reverie.transcript import HeadSet, KnownMemory, RecallTask, Request, Trail
+from reverie.transcript.tasks import Task
 from reverie.world import complete
 
 pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("8")]

@@ -9,10 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.embedded.extraction.dates import is_ahead, said_on
-from reverie.embedded.extraction.findings import MAX, findings
-from reverie.embedded.extraction.words import FoundFact, UserTurn, own, sentences
-from reverie.embedded.history import LOOKED_AT
+from reverie.embedded import (
+    LOOKED_AT,
+    FoundFact,
+    UserTurn,
+    findings,
+    is_ahead,
+    own,
+    said_on,
+    sentences,
+)
+from reverie.embedded.extraction.findings import MAX
 
 from .extracting import WEDNESDAY
 

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reverie.embedded.extraction.findings import findings
-from reverie.embedded.extraction.never import never
-from reverie.embedded.extraction.words import FoundFact, UserTurn, own
-from reverie.transcript.tasks import KnownMemory
+from reverie.embedded import FoundFact, UserTurn, findings, never, own
+from reverie.transcript import KnownMemory
 
 from .extracting import WEDNESDAY, Talk
 

@@ -7,12 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from reverie.embedded import EmbeddedModel
-from reverie.embedded.extraction.answer import NOTHING, answer, edit_between, shown_text
-from reverie.transcript.blocks import block_of, blocks_of, text_block
-from reverie.transcript.records import AssistantMessage, HeadSet, UserMessage
-from reverie.transcript.request import Task, render
-from reverie.transcript.tasks import ExtractTask, KnownMemory
+from reverie.embedded import NOTHING, EmbeddedModel, edit_between, shown_text
+from reverie.embedded.extraction.answer import answer
+from reverie.transcript import (
+    AssistantMessage,
+    ExtractTask,
+    HeadSet,
+    KnownMemory,
+    UserMessage,
+    block_of,
+    blocks_of,
+    render,
+    text_block,
+)
+from reverie.transcript.request import Task
 from reverie.world import complete
 
 from .extracting import WEDNESDAY, Talk, bodies

@@ -9,16 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reverie.embedded import fitted, purpose
 from reverie.embedded.notes import answer as notes
-from reverie.embedded.notes.lines import fitted, purpose
 from reverie.layers import session_memory as layer
 from reverie.settings import DEFAULTS
-from reverie.transcript.blocks import Block, block_of, blocks_of, estimate
-from reverie.transcript.fold import apply
-from reverie.transcript.names import REFERENCE, reference
-from reverie.transcript.records import AssistantMessage, Entry, UserMessage
-from reverie.transcript.request import render
-from reverie.transcript.tasks import NotesTask
+from reverie.transcript import (
+    REFERENCE,
+    AssistantMessage,
+    Block,
+    Entry,
+    NotesTask,
+    UserMessage,
+    apply,
+    block_of,
+    blocks_of,
+    estimate,
+    reference,
+    render,
+)
 from tests.embedded.conversations import INSTRUCTION, Talk, coding
 from tests.transcript.histories import build, histories
 

@@ -8,23 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.embedded.summary import answer as summary
-from reverie.embedded.summary.salience import user_words, work
-from reverie.embedded.summary.sheet import (
+from reverie.embedded import (
     HEADINGS,
     Sheet,
     UserWords,
     allowed,
     shortened,
     user_lines,
+    user_words,
+    work,
 )
+from reverie.embedded.summary import answer as summary
 from reverie.layers.compaction import summary as layer
+from reverie.transcript import REFERENCE, Replaced, Stand, SummaryTask, estimate, parts, reference
 from reverie.transcript.audit.audit import audit
-from reverie.transcript.audit.parts import parts
-from reverie.transcript.blocks import estimate
-from reverie.transcript.names import REFERENCE, reference
-from reverie.transcript.records import Replaced, Stand
-from reverie.transcript.tasks import SummaryTask
 from tests.embedded.conversations import INSTRUCTION, Talk, coding
 from tests.transcript.histories import build, histories
 
@@ -230,7 +227,7 @@ def test_a_second_summary_carries_the_users_words_and_the_references_of_the_firs
 
 
 def blocks_text(text: str):
-    from reverie.transcript.blocks import blocks_of
+    from reverie.transcript import blocks_of
 
     return blocks_of(text)
 

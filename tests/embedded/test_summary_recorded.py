@@ -11,13 +11,20 @@ from bench import compactions
 from bench.adapter import bench_modules
 from reverie.layers import session_memory as layer
 from reverie.settings import DEFAULTS
-from reverie.transcript.blocks import text_block
-from reverie.transcript.fold import apply
-from reverie.transcript.recorded import Recorded, read
-from reverie.transcript.records import AssistantMessage, Entry, Replaced, UserMessage
-from reverie.transcript.request import render
-from reverie.transcript.tasks import NotesTask
-from reverie.transcript.view import EMPTY, View
+from reverie.transcript import (
+    EMPTY,
+    AssistantMessage,
+    Entry,
+    NotesTask,
+    Recorded,
+    Replaced,
+    UserMessage,
+    View,
+    apply,
+    read,
+    render,
+    text_block,
+)
 from tests.conftest import Scale
 from tests.embedded.test_notes import PATH, edited
 

@@ -11,14 +11,13 @@ from reverie.embedded import ANSWERS, EmbeddedModel
 from reverie.embedded.notes import answer as notes
 from reverie.embedded.summary import answer as summary
 from reverie.layers import session_memory as layer
-from reverie.session.session import Session
+from reverie.session import Session
 from reverie.settings import DEFAULTS
-from reverie.store.home import session_memory_path
+from reverie.store import session_memory_path
 from reverie.testing import call, reply
 from reverie.tools import standard
-from reverie.transcript.names import reference
-from reverie.transcript.records import Failed, NotesTaken, Replaced
-from reverie.wire.given import tool_result, user
+from reverie.transcript import Failed, NotesTaken, Replaced, reference
+from reverie.wire import tool_result, user
 from tests.session.doors import opened
 
 pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("5"), pytest.mark.spec("6")]

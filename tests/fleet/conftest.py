@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.fleet.ledger import FleetLedger
+from reverie.fleet import FleetLedger
 from tests.fleet.crew import Crew, Hire
 from tests.fleet.fleet import Fleet
 
@@ -15,7 +15,7 @@ from tests.fleet.fleet import Fleet
 @pytest.fixture
 def postgres_ledger(postgres_url: str) -> Iterator[FleetLedger]:
     """The ledger of a fleet without jobs."""
-    from reverie.fleet.engine import init, open_fleet
+    from reverie.fleet import init, open_fleet
 
     init(postgres_url)
     ledger = open_fleet(postgres_url)

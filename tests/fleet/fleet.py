@@ -11,10 +11,7 @@ from typing import Any
 import anyio
 
 from reverie.embedded import EmbeddedModel
-from reverie.fleet import tables
-from reverie.fleet.jobs import Job
-from reverie.fleet.ledger import FleetLedger
-from reverie.fleet.work import TASKS, FleetTask, Workshop
+from reverie.fleet import TASKS, FleetLedger, FleetTask, Job, Workshop, tables
 from tests.fleet.stage import place_at
 
 logging.getLogger("procrastinate").setLevel(logging.CRITICAL)

@@ -15,15 +15,11 @@ from pathlib import Path
 
 import anyio
 
-from reverie.fleet.jobs import Job, nightly
-from reverie.fleet.work import FleetTask, JobWork
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
+from reverie.fleet import FleetTask, Job, JobWork, nightly
+from reverie.memory import Origin, Trust
 from reverie.settings import DEFAULTS
-from reverie.store import landing
-from reverie.store.memories import Memories, memory_folder
-from reverie.upkeep.place import ProjectPlace
-from reverie.upkeep.tasks import TaskOutcome, entered
+from reverie.store import Memories, landing, memory_folder
+from reverie.upkeep import ProjectPlace, TaskOutcome, entered
 
 FILE = "nights.md"
 HEAD = "---\nname: Nights\ndescription: the nights that landed\ntype: project\n---\n\n"

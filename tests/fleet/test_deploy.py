@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from reverie.apps.cli.app import build
+from reverie.apps.cli import build
 
 pytestmark = [pytest.mark.spec("9.fleet-deploy")]
 

@@ -16,15 +16,11 @@ import pytest
 
 from reverie.embedded import EmbeddedModel
 from reverie.errors import InvalidInput
-from reverie.fleet import tables
-from reverie.fleet.jobs import Job, JobEnd, nightly
-from reverie.fleet.ledger import FleetLedger
-from reverie.fleet.work import JobWork, Workshop
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
+from reverie.fleet import FleetLedger, Job, JobEnd, JobWork, Workshop, nightly, tables
+from reverie.memory import Origin, Trust
 from reverie.settings import DEFAULTS
-from reverie.store.memories import Memories
-from reverie.upkeep.tasks import TaskOutcome
+from reverie.store import Memories
+from reverie.upkeep import TaskOutcome
 from tests.fleet.fleet import Fleet, rows
 from tests.fleet.stage import jobs_for, lander, make_memories, place_at, wrong
 

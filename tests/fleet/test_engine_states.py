@@ -13,10 +13,9 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from reverie.fleet.jobs import JobEnd, nightly
-from reverie.fleet.work import JobWork
-from reverie.team.database import EXCLUSIVE
-from reverie.upkeep.tasks import TaskOutcome
+from reverie.fleet import JobEnd, JobWork, nightly
+from reverie.team import EXCLUSIVE
+from reverie.upkeep import TaskOutcome
 from tests.fleet.fleet import LEASE, Fleet, rows
 from tests.fleet.stage import jobs_for, lander, make_memories, wrong
 

@@ -12,12 +12,9 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import StoreError
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
+from reverie.memory import Origin, Trust
 from reverie.settings import DEFAULTS
-from reverie.store import fences, landing
-from reverie.store.fences import AlreadyLanded, Fence, Fenced
-from reverie.store.memories import Memories
+from reverie.store import AlreadyLanded, Fence, Fenced, Memories, fences, landing
 from tests.conftest import Scale
 from tests.faults import Ack, Death, When, every_kill, quick_folder
 

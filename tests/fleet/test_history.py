@@ -14,12 +14,8 @@ from typing import Any, TypeVar
 import pytest
 
 from reverie.errors import NotAvailable
-from reverie.fleet import tables
-from reverie.fleet.jobs import JobEnd, nightly
-from reverie.fleet.ledger import FleetLedger
-from reverie.fleet.local import RunTotals
-from reverie.fleet.tables import AT_ONCE, KEPT_DAYS
-from reverie.team.database import Database, Row, Sqlite, SqlValue, Transaction
+from reverie.fleet import AT_ONCE, KEPT_DAYS, FleetLedger, JobEnd, RunTotals, nightly, tables
+from reverie.team import Database, Row, Sqlite, SqlValue, Transaction
 from tests.fleet.fleet import Fleet, rows
 from tests.fleet.stage import jobs_for, lander, wrong
 from tests.fleet.test_ledger import Hand, claim, job

@@ -10,10 +10,8 @@ import anyio
 import pytest
 
 from reverie.errors import StoreError
-from reverie.fleet.here import ID, home_id
-from reverie.fleet.jobs import nightly
-from reverie.fleet.work import JobWork
-from reverie.upkeep.tasks import TaskOutcome
+from reverie.fleet import ID, JobWork, home_id, nightly
+from reverie.upkeep import TaskOutcome
 from tests.fleet.fleet import Fleet
 from tests.fleet.stage import jobs_for, lander, make_memories, wrong
 

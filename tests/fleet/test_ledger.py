@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import InvalidInput, NotFound
-from reverie.fleet import tables
-from reverie.fleet.jobs import (
+from reverie.fleet import (
+    BEGUN,
+    FleetLedger,
     Job,
     JobEnd,
     Progress,
@@ -20,9 +21,9 @@ from reverie.fleet.jobs import (
     memory_id,
     nightly,
     of_session,
+    tables,
 )
-from reverie.fleet.ledger import BEGUN, FleetLedger
-from reverie.team.database import open_database
+from reverie.team import open_database
 
 pytestmark = [pytest.mark.spec("9.fleet-ledger")]
 

@@ -16,11 +16,8 @@ from typing import Any
 
 import pytest
 
-from reverie.fleet.ledger import FleetLedger
-from reverie.fleet.rates import Limits, Rates, set_budget, spent
-from reverie.simulator import Engine
-from reverie.simulator.faults import error
-from reverie.simulator.server import serving
+from reverie.fleet import FleetLedger, Limits, Rates, set_budget, spent
+from reverie.simulator import Engine, error, serving
 from tests.conftest import ROOT, Scale
 from tests.fleet.stage import jobs_for, make_memories
 from tests.processes import end
@@ -43,7 +40,7 @@ def allowed(limit: float, seconds: float) -> float:
 def test_rates_and_budget_hold_at_the_provider(
     postgres_ledger: FleetLedger, postgres_url: str, tmp_path: Path, scale: Scale
 ) -> None:
-    from reverie.fleet.engine import enqueue
+    from reverie.fleet import enqueue
 
     home, ledger = tmp_path / "home", postgres_ledger
     count = scale.pick(36, 400)

@@ -9,8 +9,7 @@ import anyio
 import pytest
 
 from reverie.embedded import EmbeddedModel
-from reverie.fleet.local import open_local, run_local
-from reverie.fleet.work import Workshop
+from reverie.fleet import Workshop, open_local, run_local
 from tests.cancels import cancelled_at
 from tests.conftest import Scale
 from tests.faults import quick_folder

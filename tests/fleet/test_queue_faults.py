@@ -9,10 +9,8 @@ from random import Random
 
 import pytest
 
-from reverie.fleet.jobs import JobEnd, TakenJob, nightly
-from reverie.fleet.ledger import FleetLedger
-from reverie.fleet.local import FILE
-from reverie.team.database import open_database
+from reverie.fleet import FILE, FleetLedger, JobEnd, TakenJob, nightly
+from reverie.team import open_database
 from tests.breaking import OS, SQLITE, Acked, attempted, cut, failed, killed
 from tests.conftest import Scale
 from tests.faults import Ack

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import BudgetExceeded, InvalidInput, Overloaded
-from reverie.fleet.ledger import FleetLedger
-from reverie.fleet.rates import (
+from reverie.fleet import (
     WINDOW,
+    FleetLedger,
     Limits,
     MeteredModel,
     Rates,
@@ -26,12 +26,9 @@ from reverie.fleet.rates import (
     until_tomorrow,
 )
 from reverie.settings import DEFAULTS
-from reverie.team.database import open_database
+from reverie.team import open_database
 from reverie.testing import ManualClock, ScriptedModel, reply
-from reverie.transcript.blocks import dump
-from reverie.transcript.records import HeadSet, Usage
-from reverie.transcript.request import Request
-from reverie.transcript.view import Trail
+from reverie.transcript import HeadSet, Request, Trail, Usage, dump
 from reverie.world import Capabilities, complete
 
 pytestmark = [pytest.mark.spec("9.fleet-rates")]

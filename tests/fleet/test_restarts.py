@@ -51,7 +51,7 @@ def test_all_jobs_land_over_a_restart(
     way: str, how: str, server: Server, hire: Hire, tmp_path: Path, scale: Scale
 ) -> None:
     """`immediate` is what a crash leaves: the server recovers from its log."""
-    from reverie.fleet.engine import enqueue, init, open_fleet
+    from reverie.fleet import enqueue, init, open_fleet
 
     url, home = server.url(way), tmp_path / "home"
     nights = scale.pick(3, 20)

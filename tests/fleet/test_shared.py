@@ -9,14 +9,18 @@ from pathlib import Path
 import pytest
 
 from reverie.embedded import EmbeddedModel
-from reverie.fleet.jobs import TEAM, nightly
-from reverie.fleet.local import RunTotals, open_local, run_local
-from reverie.fleet.planning import PlanRequest, plan
-from reverie.fleet.work import Workshop
-from reverie.team.database import open_database
-from reverie.team.store import TeamStore
-from reverie.team.values import Draft, sha256_of
-from reverie.upkeep.place import ProjectPlace
+from reverie.fleet import (
+    TEAM,
+    PlanRequest,
+    RunTotals,
+    Workshop,
+    nightly,
+    open_local,
+    plan,
+    run_local,
+)
+from reverie.team import Draft, TeamStore, open_database, sha256_of
+from reverie.upkeep import ProjectPlace
 
 pytest.importorskip("starlette", reason="needs starlette: the extra `server` is not installed")
 pytestmark = [pytest.mark.spec("9.fleet-shared")]
@@ -61,7 +65,7 @@ class TeamSite:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[TeamSite]:
-    from reverie.apps.team.server import app
+    from reverie.apps.team import app
     from reverie.serving import serving
 
     database = open_database(str(tmp_path / "team.sqlite3"))
@@ -90,7 +94,7 @@ async def test_what_a_dream_changes_lands_on_the_server_and_a_second_one_changes
 async def test_who_wrote_meanwhile_is_not_overwritten(site: TeamSite) -> None:
     """Between the pull and the landing: the server refuses, and the next try has their words."""
     from reverie.fleet import shared
-    from reverie.upkeep.tasks import TaskRun
+    from reverie.upkeep import TaskRun
 
     site.put(tests=text("Tests", RULE), again=text("Tests again", RULE))
 

@@ -15,10 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from reverie.fleet.ledger import FleetLedger
-from reverie.fleet.local import open_local
-from reverie.fleet.work import LOG
-from reverie.store.lock import is_stopped
+from reverie.fleet import LOG, FleetLedger, open_local
+from reverie.store import is_stopped
 from tests.conftest import Scale
 from tests.fleet.crew import Crew, Hire, until
 from tests.fleet.stage import jobs_for, make_memories, wrong
@@ -230,6 +228,6 @@ def _ended_or_asked_again(ledger: FleetLedger, key: str) -> bool:
 
 
 def _enqueue(ledger: FleetLedger) -> int:
-    from reverie.fleet.engine import enqueue
+    from reverie.fleet import enqueue
 
     return enqueue(ledger)

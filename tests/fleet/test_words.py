@@ -11,7 +11,7 @@ import pytest
 
 import reverie
 from reverie import errors
-from reverie.fleet.words import REASONS, in_words
+from reverie.fleet import REASONS, in_words
 
 pytestmark = [pytest.mark.spec("9.fleet-words")]
 SOURCE = Path(reverie.__file__).parent

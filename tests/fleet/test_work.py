@@ -19,19 +19,39 @@ import pytest
 
 from reverie.embedded import EmbeddedModel
 from reverie.errors import Held, StoreError
-from reverie.fleet.here import LOCK, at_work, lives
-from reverie.fleet.jobs import Job, JobEnd, nightly, of_session
-from reverie.fleet.ledger import TRIES
-from reverie.fleet.local import RunTotals, open_local, run_local
-from reverie.fleet.planning import PlanRequest, plan
-from reverie.fleet.work import BACKOFF, LOG, TASKS, FleetTask, JobWork, Workshop, ended
+from reverie.fleet import (
+    BACKOFF,
+    LOCK,
+    LOG,
+    TASKS,
+    TRIES,
+    FleetTask,
+    Job,
+    JobEnd,
+    JobWork,
+    PlanRequest,
+    RunTotals,
+    Workshop,
+    at_work,
+    ended,
+    lives,
+    nightly,
+    of_session,
+    open_local,
+    plan,
+    run_local,
+)
 from reverie.settings import DEFAULTS
-from reverie.store import lock
-from reverie.store.consolidation import Consolidation
-from reverie.store.home import find_project_folder, transcripts_folder
-from reverie.store.lock import FileLock
-from reverie.store.memories import Memories, memory_folder
-from reverie.upkeep.tasks import TaskOutcome
+from reverie.store import (
+    Consolidation,
+    FileLock,
+    Memories,
+    find_project_folder,
+    lock,
+    memory_folder,
+    transcripts_folder,
+)
+from reverie.upkeep import TaskOutcome
 from reverie.world import Model
 from tests.faults import run_with_error
 from tests.fleet.stage import FILE, jobs_for, lander, make_memories, place_at, wrong
@@ -236,7 +256,7 @@ def test_waits_grow_from_try_to_try() -> None:
 
 
 async def test_no_room_in_the_budget_means_tomorrow(site: Site) -> None:
-    from reverie.fleet.rates import set_budget
+    from reverie.fleet import set_budget
     from reverie.testing import ScriptedModel
 
     (root,) = site.memories(1)

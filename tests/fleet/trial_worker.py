@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 
 from reverie.embedded import EmbeddedModel
-from reverie.fleet.work import TASKS, FleetTask, Workshop
+from reverie.fleet import TASKS, FleetTask, Workshop
 from tests.fleet.stage import lander, place_at, stopped_in_lock
 
 
@@ -35,12 +35,12 @@ def main(url: str, home: Path, lease: float, body: str) -> None:
     place = place_at(home, home)
     tasks = TASKS if body == "real" else {**TASKS, "dream": _body(home, body)}
     if url == "-":
-        from reverie.fleet.local import open_local, run_local
+        from reverie.fleet import open_local, run_local
 
         ledger = open_local(home)
         anyio.run(run_local, Workshop(ledger, place, EmbeddedModel(), tasks=tasks), 2)
         return
-    from reverie.fleet.engine import FleetWorker, WorkerOptions, open_fleet
+    from reverie.fleet import FleetWorker, WorkerOptions, open_fleet
 
     ledger = open_fleet(url)
     ledger.check()

@@ -13,42 +13,61 @@ from random import Random
 from tempfile import mkdtemp
 from typing import Any
 
-from reverie.agent.mail.letters import LeadKeys
-from reverie.agent.mail.letters import decode as decode_letter
-from reverie.apps.team.batch import batch_in
+from reverie.agent import LeadKeys
+from reverie.agent import decode as decode_letter
+from reverie.apps.team import batch_in
 from reverie.errors import InvalidInput, InvalidMessage, PathRefused, ReverieError, SecretFound
-from reverie.memory import includes
+from reverie.memory import TopicFile, commands, includes, rule_paths
 from reverie.memory.format import frontmatter, index
-from reverie.memory.format.entry import TopicFile
-from reverie.memory.instructions import rule_paths
-from reverie.memory.rules.shell import commands
 from reverie.memory.secrets import scanner
-from reverie.middleware.callers import caller_of, folder_of, kind_of, prompt_of, reader_of
-from reverie.middleware.decisions import Decisions, reminder_line, result_line
-from reverie.middleware.outgoing import Asked, ResultLimits, plan, written
-from reverie.middleware.scanning import Body, Known, UnreadableBody, scan
-from reverie.middleware.streams import joined
-from reverie.store.files import Folder
-from reverie.store.journal import BadLine, Journal
-from reverie.store.keys import check_key, fold_key
-from reverie.team.values import HttpRefusal
-from reverie.tools.mcp.config import servers_in
-from reverie.transcript import recorded
-from reverie.transcript.blocks import parse
-from reverie.transcript.codec import decode, encode
-from reverie.transcript.fold import apply
-from reverie.transcript.records import HeadSet, Unknown
-from reverie.transcript.request import render
-from reverie.transcript.view import EMPTY
-from reverie.upkeep import jsonc
-from reverie.upkeep.foreign_exports import exported
-from reverie.wire import messages
-from reverie.wire.adopting import adopt
-from reverie.wire.chat import ChatAnswer
-from reverie.wire.failures import Setback
-from reverie.wire.reading import Format, format_of, heard, value_of
-from reverie.wire.responses import ResponsesAnswer
-from reverie.wire.sse import BadStream, Events, ServerEvent
+from reverie.middleware import (
+    Asked,
+    Body,
+    Decisions,
+    Known,
+    ResultLimits,
+    UnreadableBody,
+    caller_of,
+    folder_of,
+    joined,
+    kind_of,
+    plan,
+    prompt_of,
+    reader_of,
+    reminder_line,
+    result_line,
+    scan,
+    written,
+)
+from reverie.store import BadLine, Folder, Journal, check_key, fold_key
+from reverie.team import HttpRefusal
+from reverie.tools import servers_in
+from reverie.transcript import (
+    EMPTY,
+    HeadSet,
+    Unknown,
+    apply,
+    decode,
+    encode,
+    parse,
+    recorded,
+    render,
+)
+from reverie.upkeep import exported, jsonc
+from reverie.wire import (
+    BadStream,
+    ChatAnswer,
+    Events,
+    Format,
+    ResponsesAnswer,
+    ServerEvent,
+    Setback,
+    adopt,
+    format_of,
+    heard,
+    messages,
+    value_of,
+)
 from tests.fuzz.mutating import Run, Shape
 
 KEYS = LeadKeys(b"k" * 32)

@@ -10,13 +10,10 @@ import pytest
 
 from reverie.errors import ImportFailed, InvalidMessage
 from reverie.memory.secrets.scanner import scan
-from reverie.middleware.streams import event, joined
-from reverie.transcript import recorded
-from reverie.transcript.codec import decode, encode
-from reverie.upkeep import jsonc
-from reverie.upkeep.foreign_exports import exported, time_of
-from reverie.wire.reading import format_of
-from reverie.wire.sse import BadStream
+from reverie.middleware import event, joined
+from reverie.transcript import decode, encode, recorded
+from reverie.upkeep import exported, jsonc, time_of
+from reverie.wire import BadStream, format_of
 from tests.fuzz.fuzzing import replay
 
 pytestmark = [pytest.mark.spec("1.fuzz")]

@@ -25,7 +25,7 @@ from typing import Any
 
 import pytest
 
-from reverie.apps.cli.app import build
+from reverie.apps.cli import build
 from reverie.simulator import call
 from reverie.testing import provider
 

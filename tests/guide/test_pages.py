@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from reverie.apps.cli.app import build
+from reverie.apps.cli import build
 from tests.docs.lines import claude_session
 from tests.guide.pages import ROOT, Shell, blocks, elsewhere, guides, lines, run_block, same
 

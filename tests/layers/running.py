@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from reverie.apps.replay.course import Course
+from reverie.apps.replay import Course
 from reverie.layers import collapse, microcompaction, tool_results
 from reverie.settings import DEFAULTS, Settings
-from reverie.simulator.answers import SimulatedAnswer
-from reverie.simulator.engine import Engine
-from reverie.simulator.model import SimulatedModel
+from reverie.simulator import Engine, SimulatedAnswer, SimulatedModel
 from reverie.testing import ManualClock, MemoryDisk, ScriptedModel, call, world
-from reverie.transcript.blocks import Block, block_of, text_block
-from reverie.transcript.fold import apply
-from reverie.transcript.records import (
+from reverie.transcript import (
+    EMPTY,
     AssistantMessage,
+    Block,
     Entry,
     HeadSet,
     Record,
     Replaced,
+    Request,
     Sent,
     UserMessage,
+    View,
+    apply,
+    block_of,
+    render,
+    text_block,
 )
-from reverie.transcript.request import Request, render
-from reverie.transcript.view import EMPTY, View
 from reverie.world import Capabilities, Model, World, complete
 from tests.transcript.test_fold import pairs_up
 

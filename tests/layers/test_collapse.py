@@ -13,20 +13,27 @@ from hypothesis import strategies as st
 from reverie.layers import collapse, tool_results
 from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags, ScriptedModel, call, world
-from reverie.transcript.blocks import block_of, text_block
-from reverie.transcript.codec import blobs, decode, encode
-from reverie.transcript.fold import apply, fold
-from reverie.transcript.messages import Item, Piece
-from reverie.transcript.names import REFERENCE, reference
-from reverie.transcript.records import (
+from reverie.transcript import (
+    REFERENCE,
     AssistantMessage,
     Entry,
+    Item,
+    Piece,
     Replaced,
+    Request,
     ResultDecided,
     Stand,
     UserMessage,
+    apply,
+    blobs,
+    block_of,
+    decode,
+    encode,
+    reference,
+    render,
+    text_block,
 )
-from reverie.transcript.request import Request, render
+from reverie.transcript.fold import fold
 from reverie.world import Capabilities, World
 from tests.layers.running import Running
 

@@ -10,16 +10,25 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import StoreError
-from reverie.layers import collapse, tool_results
-from reverie.layers.collapse import SEALED
-from reverie.store.files import Folder
+from reverie.layers import SEALED, collapse, tool_results
+from reverie.store import Folder
 from reverie.testing import call, world
-from reverie.tools.sealed import SealedCalls
-from reverie.transcript.blocks import block, block_of, text_block
-from reverie.transcript.messages import Item, Piece
-from reverie.transcript.names import LOOKED_AT, REFERENCE, first_names, names, reference
-from reverie.transcript.records import HeadSet, ResultDecided
-from reverie.transcript.request import render
+from reverie.tools import SealedCalls
+from reverie.transcript import (
+    LOOKED_AT,
+    REFERENCE,
+    HeadSet,
+    Item,
+    Piece,
+    ResultDecided,
+    block,
+    block_of,
+    first_names,
+    reference,
+    render,
+    text_block,
+)
+from reverie.transcript.names import names
 from tests.conftest import Scale
 from tests.layers.running import COLLAPSE, Running, Simulated, result, small_tail
 from tests.transcript.test_fold import pairs_up

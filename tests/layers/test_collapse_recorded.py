@@ -7,21 +7,30 @@ from pathlib import Path
 
 import pytest
 
-from reverie.apps.replay.course import Course, of_lines
-from reverie.layers import collapse
-from reverie.layers.collapse import FOLDED
-from reverie.layers.collapse.words import PASTE
-from reverie.store.files import Folder
+from reverie.apps.replay import Course, of_lines
+from reverie.layers import FOLDED, PASTE, collapse
+from reverie.store import Folder
 from reverie.testing import FixedFlags, ManualClock, MemoryDisk, world
-from reverie.tools.sealed import SealedCalls
-from reverie.transcript.blocks import text_block
-from reverie.transcript.codec import blobs, decode, encode
-from reverie.transcript.fold import apply, branch, fold
-from reverie.transcript.messages import Piece
-from reverie.transcript.names import REFERENCE, reference
-from reverie.transcript.records import Entry, Started, UserMessage, is_typed
-from reverie.transcript.request import Request, render
-from reverie.transcript.view import View
+from reverie.tools import SealedCalls
+from reverie.transcript import (
+    REFERENCE,
+    Entry,
+    Piece,
+    Request,
+    Started,
+    UserMessage,
+    View,
+    apply,
+    blobs,
+    branch,
+    decode,
+    encode,
+    is_typed,
+    reference,
+    render,
+    text_block,
+)
+from reverie.transcript.fold import fold
 from tests.conftest import Scale
 from tests.layers.running import MODEL, Running, Simulated, small_tail
 from tests.transcript.test_fold import pairs_up

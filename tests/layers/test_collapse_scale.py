@@ -6,9 +6,7 @@ import pytest
 
 from reverie.layers import collapse
 from reverie.testing import call
-from reverie.transcript.blocks import text_block
-from reverie.transcript.breaks import watch_entries
-from reverie.transcript.records import HeadSet, ResultDecided
+from reverie.transcript import HeadSet, ResultDecided, text_block, watch_entries
 from tests.conftest import Scale
 from tests.layers.running import Simulated, result, small_tail
 

@@ -10,16 +10,23 @@ import anyio
 import pytest
 
 from reverie.errors import ProviderError
-from reverie.layers import collapse
+from reverie.layers import collapse, priced
 from reverie.layers.collapse import words
-from reverie.layers.collapse.price import priced
-from reverie.store.files import Folder
+from reverie.store import Folder
 from reverie.testing import ScriptedModel, call
-from reverie.tools.sealed import SealedCalls
-from reverie.transcript.blocks import block_of, text_block
-from reverie.transcript.messages import Item, Piece
-from reverie.transcript.names import REFERENCE, reference
-from reverie.transcript.records import AssistantMessage, Replaced, Role, UserMessage
+from reverie.tools import SealedCalls
+from reverie.transcript import (
+    REFERENCE,
+    AssistantMessage,
+    Item,
+    Piece,
+    Replaced,
+    Role,
+    UserMessage,
+    block_of,
+    reference,
+    text_block,
+)
 from reverie.world import Capabilities, Prices, Reply
 from tests.layers.running import COLLAPSE, Running, small_tail
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from reverie.layers.dreaming import MAX_LISTED, MAX_SENT, Gates, instruction
+from reverie.layers import MAX_LISTED, MAX_SENT, Gates
+from reverie.layers.dreaming import instruction
 from reverie.settings import DEFAULTS
-from reverie.transcript.tasks import KnownMemory
+from reverie.transcript import KnownMemory
 
 NOW = 1_790_000_000.0
 HOUR = 3600.0

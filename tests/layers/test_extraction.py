@@ -7,21 +7,12 @@ from typing import Any
 
 import pytest
 
-from reverie.layers.extraction import (
-    closed,
-    fresh,
-    instruction,
-    is_listed,
-    saved_since,
-    turns_since,
-    user_words,
-)
+from reverie.layers import closed, fresh, is_listed, saved_since, turns_since, user_words
+from reverie.layers.extraction import instruction
 from reverie.memory import prompt
 from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags, call, world
-from reverie.transcript.blocks import block_of, dump, text_block
-from reverie.transcript.fold import apply, fold
-from reverie.transcript.records import (
+from reverie.transcript import (
     AssistantMessage,
     Attached,
     Boundary,
@@ -35,8 +26,13 @@ from reverie.transcript.records import (
     Started,
     TurnEnded,
     UserMessage,
+    View,
+    apply,
+    block_of,
+    dump,
+    text_block,
 )
-from reverie.transcript.view import View
+from reverie.transcript.fold import fold
 
 pytestmark = [pytest.mark.spec("7.extraction")]
 ON = {"daily_log": False, "extract_every": 1, "extract_noninteractive": False}

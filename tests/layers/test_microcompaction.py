@@ -7,11 +7,10 @@ from typing import cast
 
 import pytest
 
-from reverie.layers.microcompaction import CLEARED, by_cache_edit, by_time
+from reverie.layers import CLEARED, by_cache_edit, by_time
 from reverie.testing import FixedFlags, ManualClock, ScriptedModel, call
-from reverie.transcript.blocks import block_of, text_block
-from reverie.transcript.fold import apply
-from reverie.transcript.records import (
+from reverie.transcript import (
+    EMPTY,
     AssistantMessage,
     Attached,
     Entry,
@@ -22,9 +21,12 @@ from reverie.transcript.records import (
     Sent,
     Ttl,
     UserMessage,
+    View,
+    apply,
+    block_of,
+    render,
+    text_block,
 )
-from reverie.transcript.request import render
-from reverie.transcript.view import EMPTY, View
 from reverie.world import Capabilities, World
 from tests.classic import DEFAULTS, world
 from tests.transcript.test_fold import pairs_up

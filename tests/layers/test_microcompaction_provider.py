@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from reverie.layers.microcompaction import (
+from reverie.layers import (
     COMPACTABLE,
     by_cache_edit,
     by_time,
@@ -15,15 +15,23 @@ from reverie.layers.microcompaction import (
     freed,
     managed_options,
 )
-from reverie.simulator.answers import SimulatedAnswer
-from reverie.simulator.engine import Engine
-from reverie.simulator.model import SimulatedModel
+from reverie.simulator import Engine, SimulatedAnswer, SimulatedModel
 from reverie.testing import FixedFlags, ManualClock, ScriptedModel, call
-from reverie.transcript.blocks import block_of, dump, text_block
-from reverie.transcript.fold import apply
-from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Sent, Usage, UserMessage
-from reverie.transcript.request import render
-from reverie.transcript.view import EMPTY, View
+from reverie.transcript import (
+    EMPTY,
+    AssistantMessage,
+    Entry,
+    HeadSet,
+    Sent,
+    Usage,
+    UserMessage,
+    View,
+    apply,
+    block_of,
+    dump,
+    render,
+    text_block,
+)
 from reverie.world import Capabilities, complete
 from tests.classic import DEFAULTS, world
 from tests.layers.running import MODEL, result

@@ -7,15 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import InvalidInput, NotFound
-from reverie.layers.snip import SNIPPED, snip
+from reverie.layers import SNIPPED
+from reverie.layers.snip import snip
 from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags, call, world
-from reverie.transcript.blocks import block_of, text_block
-from reverie.transcript.codec import decode, encode
+from reverie.transcript import (
+    AssistantMessage,
+    HeadSet,
+    UserMessage,
+    block_of,
+    decode,
+    encode,
+    reference,
+    render,
+    text_block,
+)
 from reverie.transcript.fold import fold
-from reverie.transcript.names import reference
-from reverie.transcript.records import AssistantMessage, HeadSet, UserMessage
-from reverie.transcript.request import render
 from tests.layers.running import Running, Simulated, result
 from tests.transcript.histories import build, histories
 from tests.transcript.test_fold import pairs_up

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from reverie.layers import session_memory as notes
 from reverie.testing import FixedFlags, ScriptedModel, call
-from reverie.transcript.blocks import Block, estimate, text_block
-from reverie.transcript.fold import apply, branch, fold
-from reverie.transcript.records import (
+from reverie.transcript import (
+    EMPTY,
     AssistantMessage,
     Attached,
+    Block,
     Boundary,
     Entry,
     Failed,
@@ -27,9 +27,14 @@ from reverie.transcript.records import (
     Stand,
     Started,
     UserMessage,
+    View,
+    apply,
+    branch,
+    estimate,
+    render,
+    text_block,
 )
-from reverie.transcript.request import render
-from reverie.transcript.view import EMPTY, View
+from reverie.transcript.fold import fold
 from reverie.world import World
 from tests.classic import DEFAULTS, world
 from tests.layers.running import result

@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import PathRefused
+from reverie.layers import INTRO
 from reverie.layers import session_memory as notes
-from reverie.layers.session_memory.compaction import INTRO
 from reverie.settings import Settings
 from reverie.testing import FixedFlags, MemoryDisk, ScriptedModel, call
-from reverie.transcript.blocks import block_of, text_block
-from reverie.transcript.records import (
+from reverie.transcript import (
     AssistantMessage,
     Attached,
     Boundary,
@@ -26,9 +25,11 @@ from reverie.transcript.records import (
     Stand,
     Usage,
     UserMessage,
+    View,
+    block_of,
+    render,
+    text_block,
 )
-from reverie.transcript.request import render
-from reverie.transcript.view import View
 from reverie.world import Capabilities, Notice, World
 from tests.classic import DEFAULTS, world
 from tests.layers.running import result

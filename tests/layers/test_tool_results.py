@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import WriteFailed
-from reverie.layers.tool_results import cut, ends, file_name, per_message, per_result
+from reverie.layers import cut, ends, file_name, per_message, per_result
 from reverie.testing import FixedFlags, MemoryDisk, ScriptedModel, call, ids
-from reverie.transcript.blocks import block_of, text_of
-from reverie.transcript.fold import apply
-from reverie.transcript.records import (
+from reverie.transcript import (
+    EMPTY,
     AssistantMessage,
     Entry,
     Failed,
@@ -24,9 +23,12 @@ from reverie.transcript.records import (
     ResultDecided,
     Sent,
     UserMessage,
+    View,
+    apply,
+    block_of,
+    render,
+    text_of,
 )
-from reverie.transcript.request import render
-from reverie.transcript.view import EMPTY, View
 from reverie.world import Capabilities
 from tests.classic import DEFAULTS, world
 

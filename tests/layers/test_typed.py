@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from reverie.layers.collapse.lines import seal_lines
-from reverie.layers.extraction import user_words
-from reverie.session.recall.select import said
+from reverie.layers import seal_lines, user_words
+from reverie.session import said
 from reverie.settings import DEFAULTS
-from reverie.transcript.blocks import text_block
+from reverie.transcript import Entry, UserMessage, text_block
 from reverie.transcript.fold import fold
-from reverie.transcript.records import Entry, UserMessage
 
 pytestmark = pytest.mark.spec("4.typed")
 

@@ -14,12 +14,11 @@ from typing import Any
 
 import anyio
 
-from reverie.session.session import Session
+from reverie.session import Session
 from reverie.simulator import Engine, SimulatedModel, call, script
-from reverie.tools.tool import Output, Registry, Tool, ToolContext
-from reverie.transcript.blocks import Block, parse
-from reverie.transcript.records import UserMessage
-from reverie.wire.given import tool_result
+from reverie.tools import Output, Registry, Tool, ToolContext
+from reverie.transcript import Block, UserMessage, parse
+from reverie.wire import tool_result
 from reverie.world import Notice, ToolCall
 
 Given = dict[str, Any]

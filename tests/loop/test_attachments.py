@@ -8,20 +8,19 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import NotFound
-from reverie.session.attachments import (
+from reverie.session import (
     Attachments,
+    Head,
     bounded,
     date_change,
     date_line,
     find_skills,
     frontmatter,
     local_date,
+    run_turn,
     skills_listed,
 )
-from reverie.session.loop import run_turn
-from reverie.session.opening import Head
-from reverie.transcript.records import Attached, UserMessage
-from reverie.transcript.request import render
+from reverie.transcript import Attached, UserMessage, render
 from tests.loop.stage import Given, ManualClock, SimpleTools, calls, echo, opened, simulated
 
 pytestmark = pytest.mark.spec("13.attachments")

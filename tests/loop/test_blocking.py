@@ -15,11 +15,8 @@ import pytest
 
 import reverie
 from reverie.errors import InvalidMessage
-from reverie.session.loop import run_turn
-from reverie.session.opening import Head
-from reverie.session.session import Session
-from reverie.transcript.records import TurnEnded
-from reverie.transcript.request import Request
+from reverie.session import Head, Session, run_turn
+from reverie.transcript import Request, TurnEnded
 from reverie.world import Capabilities, Event
 from tests.loop.stage import TOOL, SimpleTools, calls, echo, simulated
 

@@ -14,17 +14,12 @@ import anyio
 import pytest
 from anyio import lowlevel
 
-from reverie.agent.agent import AgentOptions, open_agent
-from reverie.apps.cli.desk import Cancelled, Desk
-from reverie.apps.cli.screens import Printed
-from reverie.session.hooks import EVENTS
-from reverie.session.library import Library
-from reverie.session.loop import run_turn
+from reverie.agent import AgentOptions, open_agent
+from reverie.apps.cli import Cancelled, Desk, Printed
+from reverie.session import EVENTS, Library, run_turn
 from reverie.simulator import SimulatedModel
-from reverie.tools import Output, Registry, Tool, ToolContext
-from reverie.tools.process import Command, Gathered, run
-from reverie.transcript.records import AssistantMessage, Sent, TurnEnded, UserMessage
-from reverie.transcript.request import Request
+from reverie.tools import Command, Gathered, Output, Registry, Tool, ToolContext, run
+from reverie.transcript import AssistantMessage, Request, Sent, TurnEnded, UserMessage
 from reverie.world import Capabilities, Event
 from tests.conftest import Scale
 from tests.faults import every_kill, open_files, quick_folder

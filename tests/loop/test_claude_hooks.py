@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from reverie.session.hooks import Hooks, hooks_for, load_hooks
-from reverie.settings.claude import claude_settings
+from reverie.session import Hooks, hooks_for, load_hooks
+from reverie.settings import claude_settings
 from reverie.store import trusted
 from reverie.world import Notice
 from tests.loop.test_hooks import write

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.session.hooks import EVENTS, load_hooks
-from reverie.session.turn import TurnLimits
+from reverie.session import EVENTS, TurnLimits, load_hooks
 
 pytestmark = pytest.mark.spec("18.library")
 ROOT = Path(__file__).resolve().parents[2]

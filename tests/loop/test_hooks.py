@@ -12,21 +12,23 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.session.attachments import Attachments
-from reverie.session.hooks import (
+from reverie.session import (
     EVENTS,
     MAX_CONTEXT,
     MAX_OUTPUT,
+    Attachments,
     Hook,
     HookEvent,
     Hooks,
+    ToolEnded,
+    TurnEvent,
+    TurnLimits,
     hooks_for,
     load_hooks,
+    run_turn,
 )
-from reverie.session.loop import run_turn
-from reverie.session.turn import ToolEnded, TurnEvent, TurnLimits
 from reverie.store import trusted
-from reverie.transcript.records import Attached, UserMessage
+from reverie.transcript import Attached, UserMessage
 from reverie.world import Notice
 from tests.faults import open_files
 from tests.loop.stage import SimpleTools, alive, calls, echo, gone, opened, simulated, until

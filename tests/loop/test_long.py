@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 
 import reverie
-from reverie.session.loop import run_turn
-from reverie.session.turn import Spend, ToolEnded, TurnEvent, TurnLimits
+from reverie.session import Spend, ToolEnded, TurnEvent, TurnLimits, run_turn
 from reverie.simulator import Engine, Ledger, SimulatedModel
-from reverie.transcript.request import Request
+from reverie.transcript import Request
 from reverie.world import Capabilities, Event
 from tests.conftest import Scale
 from tests.faults import open_files, quick_folder

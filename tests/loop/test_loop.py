@@ -8,10 +8,19 @@ import anyio
 import pytest
 
 from reverie.errors import InvalidMessage, PromptTooLong, ProviderError
-from reverie.session.loop import BEGIN, ROUND, run_turn
-from reverie.session.turn import Inbox, Spend, ToolEnded, ToolStarted, TurnEvent, TurnLimits
+from reverie.session import (
+    BEGIN,
+    ROUND,
+    Inbox,
+    Spend,
+    ToolEnded,
+    ToolStarted,
+    TurnEvent,
+    TurnLimits,
+    run_turn,
+)
 from reverie.simulator import InjectedFault, SimulatedModel
-from reverie.transcript.records import AssistantMessage, TurnEnded, UserMessage
+from reverie.transcript import AssistantMessage, TurnEnded, UserMessage
 from reverie.world import Delta, Notice, Reply
 from tests.loop.stage import Given, ManualClock, SimpleTools, calls, echo, opened, simulated
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reverie.agent.agent import AgentOptions, open_agent
+from reverie.agent import AgentOptions, open_agent
 from reverie.embedded import EmbeddedModel
 from reverie.testing import ManualClock, ScriptedModel, call, reply
 

@@ -15,12 +15,10 @@ from typing import Any
 
 import pytest
 
-from reverie.agent.agent import AgentOptions, open_agent
+from reverie.agent import AgentOptions, open_agent
 from reverie.layers import collapse
 from reverie.testing import ScriptedModel, call, reply
-from reverie.transcript.blocks import text_block
-from reverie.transcript.records import Replaced
-from reverie.transcript.request import Request
+from reverie.transcript import Replaced, Request, text_block
 
 pytestmark = [pytest.mark.spec("B11"), pytest.mark.spec("4")]
 COURSE = json.loads((Path(__file__).parent.parent / "fixtures/played_course.json").read_text())

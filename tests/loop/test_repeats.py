@@ -7,17 +7,13 @@ from typing import Any
 
 import pytest
 
-from reverie.agent.agent import AgentOptions, open_agent
+from reverie.agent import AgentOptions, open_agent
 from reverie.errors import ProviderError
-from reverie.session.loop import run_turn
-from reverie.session.session import Session
-from reverie.session.stops import AGAIN
-from reverie.session.turn import TurnLimits
+from reverie.session import AGAIN, Session, TurnLimits, run_turn
 from reverie.simulator import call
-from reverie.tools.tool import Registry
-from reverie.transcript.blocks import text_block
-from reverie.transcript.records import UserMessage
-from reverie.wire.given import tool_result
+from reverie.tools import Registry
+from reverie.transcript import UserMessage, text_block
+from reverie.wire import tool_result
 from reverie.world import ToolCall
 from tests.loop.stage import ManualClock, SimpleTools, opened, simulated
 

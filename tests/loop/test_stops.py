@@ -11,15 +11,9 @@ from typing import Any
 import pytest
 
 from reverie.errors import Incomplete, PromptTooLong, ProviderError, Refused
-from reverie.session.loop import run_turn
-from reverie.session.session import Session
-from reverie.session.stops import CALL_CUT_OFF, CUT_OFF, EMPTY, PAUSES
-from reverie.session.turn import TurnResult
-from reverie.simulator import Engine, call, script
-from reverie.simulator.answers import SimulatedAnswer
-from reverie.simulator.server import serving
-from reverie.transcript.blocks import Object, blocks_of, text_of
-from reverie.transcript.records import AssistantMessage, TurnEnded
+from reverie.session import CALL_CUT_OFF, CUT_OFF, EMPTY, PAUSES, Session, TurnResult, run_turn
+from reverie.simulator import Engine, SimulatedAnswer, call, script, serving
+from reverie.transcript import AssistantMessage, Object, TurnEnded, blocks_of, text_of
 from reverie.transcript.request import Task
 from reverie.world import ForkSpec, Notice
 from tests.loop.stage import SimpleTools, echo, opened

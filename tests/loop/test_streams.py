@@ -8,12 +8,9 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import PromptTooLong, Refused
-from reverie.session.loop import TurnUnderWay, run_turn
-from reverie.session.turn import TurnEvent
-from reverie.simulator import SimulatedModel
-from reverie.simulator.answers import SimulatedAnswer
-from reverie.transcript.blocks import blocks_of
-from reverie.transcript.request import Request
+from reverie.session import TurnEvent, TurnUnderWay, run_turn
+from reverie.simulator import SimulatedAnswer, SimulatedModel
+from reverie.transcript import Request, blocks_of
 from reverie.world import Event
 from tests.loop.stage import SimpleTools, opened, simulated
 from tests.session.compacts import a_summary

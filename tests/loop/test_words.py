@@ -6,15 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from reverie.embedded.model import EmbeddedModel
-from reverie.session.loop import run_turn
+from reverie.embedded import EmbeddedModel
+from reverie.session import run_turn
 from reverie.simulator import call
-from reverie.tools import standard
-from reverie.tools.tool import Registry
-from reverie.transcript.blocks import dump, text_block
-from reverie.transcript.recorded import read
-from reverie.transcript.records import UserMessage
-from reverie.wire.given import tool_result
+from reverie.tools import Registry, standard
+from reverie.transcript import UserMessage, dump, read, text_block
+from reverie.wire import tool_result
 from reverie.world import ToolCall
 from tests.loop.stage import opened, simulated
 

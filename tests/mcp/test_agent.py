@@ -11,16 +11,13 @@ from typing import Any
 
 import pytest
 
-from reverie.agent.agent import Agent, AgentOptions, open_agent
-from reverie.simulator import Engine, SimulatedModel, call
-from reverie.simulator.answers import Given, last_text
+from reverie.agent import Agent, AgentOptions, open_agent
+from reverie.simulator import Engine, Given, SimulatedModel, call, last_text
 from reverie.store import trusted
 from reverie.testing import ManualClock
+from reverie.tools import Lines, LongLine, servers_in
 from reverie.tools.mcp import client as connections
-from reverie.tools.mcp.config import servers_in
-from reverie.tools.mcp.stdio import Lines, LongLine
-from reverie.transcript.blocks import Object
-from reverie.transcript.records import Attached, UserMessage
+from reverie.transcript import Attached, Object, UserMessage
 from reverie.world import Notice
 from tests.loop.stage import alive, gone, until
 from tests.mcp.test_transports import listening

@@ -13,8 +13,8 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 import reverie
+from reverie.apps.mcp import MemoryServer
 from reverie.apps.mcp import server as door
-from reverie.apps.mcp.server import MemoryServer
 
 pytestmark = pytest.mark.spec("18.mcp")
 

@@ -17,8 +17,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 import reverie
-from reverie.apps.cli.mcp import token_to_ask_for
-from reverie.apps.mcp.stdio import BoundedLines
+from reverie.apps.cli import token_to_ask_for
+from reverie.apps.mcp import BoundedLines
 from reverie.errors import InvalidInput
 
 pytestmark = pytest.mark.spec("18.mcp")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from reverie.memory import INDEX, IndexFault, index_of
 from reverie.memory.format import index as indexes
-from reverie.memory.format.entry import INDEX, index_of
-from reverie.memory.format.index import IndexFault
-from reverie.store.memory import MemoryFolder
+from reverie.store import MemoryFolder
 
 
 def index_faults(memory: MemoryFolder, key: str = INDEX) -> tuple[IndexFault, ...]:

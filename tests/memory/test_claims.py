@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory.claims import MAX, Claim, claims
+from reverie.memory import MAX, Claim
+from reverie.memory.claims import claims
 
 pytestmark = pytest.mark.spec("B8")
 

@@ -9,16 +9,13 @@ from typing import Any
 
 import pytest
 
-from reverie.agent.agent import Agent, AgentOptions, open_agent
-from reverie.memory.instructions import rule_paths
-from reverie.session.attachments import find_skills
-from reverie.session.context import instruction_files, path_rules
+from reverie.agent import Agent, AgentOptions, open_agent
+from reverie.memory import rule_paths
+from reverie.session import find_skills, instruction_files, path_rules
 from reverie.settings import Settings
-from reverie.simulator import Engine, SimulatedModel, call
-from reverie.simulator.answers import Given, last_text
+from reverie.simulator import Engine, Given, SimulatedModel, call, last_text
 from reverie.testing import ManualClock
-from reverie.transcript.blocks import Object
-from reverie.transcript.records import Attached
+from reverie.transcript import Attached, Object
 from tests.session.compacts import ASKED, NOTES, a_summary
 from tests.session.test_restoring import restored
 

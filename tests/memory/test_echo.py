@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory.echo import LOOKED_AT, Passages, content, echo, is_said, sentences
+from reverie.memory import LOOKED_AT, Passages, content, is_said
+from reverie.memory.echo import echo, sentences
 
 pytestmark = pytest.mark.spec("B5")
 TABS = "Indent with tabs, never with spaces.\n\n**Why:** the linter of the team rejects spaces."

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import InvalidInput
+from reverie.memory import TopicFile
 from reverie.memory.format import entry, frontmatter
-from reverie.memory.format.entry import TopicFile
 
 pytestmark = pytest.mark.spec("7.folder")
 
@@ -254,7 +254,7 @@ def test_an_edit_touches_one_line(
 
 @given(st.text(max_size=80), st.sampled_from(["", "user", "feedback"]))
 def test_a_made_key_is_one_the_store_takes(name: str, kind: str) -> None:
-    from reverie.store.keys import check_key
+    from reverie.store import check_key
 
     key = entry.key_for(name, kind)
     assert check_key(key) == key

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory.facts import (
+from reverie.memory import (
     DropReason,
     Lost,
     Reason,
@@ -15,8 +15,8 @@ from reverie.memory.facts import (
     lost,
     reasons_block,
     reasons_in,
-    verdict,
 )
+from reverie.memory.facts import verdict
 
 pytestmark = pytest.mark.spec("B6")
 

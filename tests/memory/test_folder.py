@@ -19,15 +19,21 @@ from reverie.errors import (
     StoreError,
     WriteFailed,
 )
+from reverie.memory import IndexLimits, manifest
 from reverie.memory.format import entry
-from reverie.memory.ranking import IndexLimits, manifest
-from reverie.session.context import gather, index_files
+from reverie.session import gather, index_files
 from reverie.settings import Settings
-from reverie.store.files import Changed
-from reverie.store.keys import is_temporary
-from reverie.store.lock import release, take, take_turn
-from reverie.store.memory import MAX_INDEX, FileChange, MemoryFolder
-from reverie.store.plain import digest
+from reverie.store import (
+    MAX_INDEX,
+    Changed,
+    MemoryFolder,
+    digest,
+    is_temporary,
+    release,
+    take,
+    take_turn,
+)
+from reverie.store.memory import FileChange
 from reverie.world import Notice
 from tests.faults import Ack, Death, Outcome, every_error, every_kill, quick_folder, run_with_error
 from tests.memory.folders import index_faults

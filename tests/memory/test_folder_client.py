@@ -19,8 +19,7 @@ from typing import Any
 import pytest
 
 from reverie.memory.format import entry
-from reverie.store.home import project_folder
-from reverie.store.memory import MemoryFolder
+from reverie.store import MemoryFolder, project_folder
 from tests.memory.folders import index_faults
 
 pytestmark = [pytest.mark.spec("B16"), pytest.mark.doors, pytest.mark.needs("bwrap", "git")]

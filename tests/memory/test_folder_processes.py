@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from reverie.memory.format import entry
-from reverie.store.files import Changed
-from reverie.store.keys import is_temporary
-from reverie.store.memory import FileChange, MemoryFolder
-from reverie.store.plain import digest
+from reverie.store import Changed, MemoryFolder, digest, is_temporary
+from reverie.store.memory import FileChange
 from tests.conftest import Scale
 from tests.faults import quick_folder
 from tests.memory.folders import index_faults

@@ -6,16 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory.recall.gate import (
+from reverie.memory import (
     CLEAR,
     MARGIN,
     MAX_SENTENCES,
+    Query,
+    QueryTerms,
+    RankedNote,
     evidence,
+    find_terms,
     least,
-    sentences,
     telling,
 )
-from reverie.memory.recall.ranking import Query, QueryTerms, RankedNote, find_terms
+from reverie.memory.recall.gate import sentences
 from reverie.text.tokens import terms
 
 pytestmark = pytest.mark.spec("8.gate")

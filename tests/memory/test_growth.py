@@ -20,17 +20,9 @@ from typing import Any
 import pytest
 
 from reverie.errors import PathRefused, ReverieError, SecretFound
-from reverie.memory.format.entry import new
-from reverie.memory.trust import Trust
-from reverie.memory.versions import OUTSIDE, Origin, Version
-from reverie.store import growing, heads
-from reverie.store.files import Folder
-from reverie.store.history import History
-from reverie.store.journal import Journal
-from reverie.store.long_index import LongIndexes
-from reverie.store.memories import Memories
-from reverie.upkeep.forget import Forgetting
-from reverie.upkeep.memory_transfer import exported_files, restore
+from reverie.memory import OUTSIDE, Origin, Trust, Version, new
+from reverie.store import Folder, History, Journal, LongIndexes, Memories, growing, heads
+from reverie.upkeep import Forgetting, exported_files, restore
 from reverie.world import say_nothing
 from tests.conftest import Scale
 from tests.faults import (

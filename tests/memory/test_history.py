@@ -19,14 +19,9 @@ from reverie.errors import (
     StoreError,
     WriteFailed,
 )
-from reverie.memory.format.entry import new
-from reverie.memory.trust import Trust
-from reverie.memory.versions import ABSENT, OUTSIDE, Origin, blame
+from reverie.memory import ABSENT, OUTSIDE, Origin, Trust, blame, new
+from reverie.store import LARGEST, Damaged, Journal, Memories, digest, object_key
 from reverie.store.changes import FileChange
-from reverie.store.journal import Journal
-from reverie.store.memories import Memories
-from reverie.store.objects import LARGEST, Damaged, object_key
-from reverie.store.plain import digest
 from tests.conftest import Scale
 from tests.faults import Death, every_error, every_kill, open_files, quick_folder
 from tests.memory.folders import index_faults

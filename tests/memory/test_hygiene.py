@@ -8,15 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.embedded.extraction.dates import is_ahead, said_on
-from reverie.memory.claims import Claim
-from reverie.memory.facts import lost
-from reverie.memory.format.entry import TopicFile, new
-from reverie.memory.hygiene.check import CheckInput, Finding, HygieneReport, check
+from reverie.embedded import is_ahead, said_on
+from reverie.memory import (
+    CheckInput,
+    Claim,
+    Finding,
+    HygieneReport,
+    TopicFile,
+    Trust,
+    check,
+    lost,
+    new,
+    repaired,
+)
 from reverie.memory.hygiene.reading import passages
-from reverie.memory.repair.repair import repaired
-from reverie.memory.trust import Trust
-from reverie.text.dates import expired, relative
+from reverie.text import expired, relative
 
 pytestmark = pytest.mark.spec("B7")
 

@@ -11,10 +11,7 @@ import pytest
 from bench.hygiene import ALARMS, given, groups, ident, is_found, is_ours, is_repaired, lost_facts
 from bench.hygiene_dream import Dreaming, state, task_of, written
 from bench.planted import Planted, documents, planted, untouched
-from reverie.memory.branch import faults
-from reverie.memory.facts import reasons_in
-from reverie.memory.hygiene.check import check
-from reverie.memory.ranking import IndexLimits
+from reverie.memory import IndexLimits, check, faults, reasons_in
 from tests.conftest import Scale
 
 pytestmark = [pytest.mark.spec("B7"), pytest.mark.spec("B6")]

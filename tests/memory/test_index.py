@@ -6,9 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reverie.memory import (
+    IndexFault,
+    IndexLimits,
+    find_pointer,
+    limits_hit,
+    plain_cut,
+    pointers_to,
+    put,
+    sent,
+    without,
+    write_warning,
+)
 from reverie.memory.format import index as indexes
-from reverie.memory.format.index import IndexFault, find_pointer, parse, pointers_to, put, without
-from reverie.memory.ranking import IndexLimits, limits_hit, plain_cut, sent, write_warning
+from reverie.memory.format.index import parse
 
 pytestmark = pytest.mark.spec("7.index")
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reverie.memory import Facts, IndexLimits, SentIndex, sent
 from reverie.memory.format.index import parse
-from reverie.memory.ranking import Facts, IndexLimits, SentIndex, sent
 
 pytestmark = pytest.mark.spec("B9")
 

@@ -13,14 +13,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reverie.agent.agent import AgentOptions, open_agent
+from reverie.agent import AgentOptions, open_agent
 from reverie.errors import PathRefused, StoreError
-from reverie.memory import includes, instructions
-from reverie.memory.instructions import Collected, InstructionFile, InstructionText, render
-from reverie.session.context import gather, instruction_files, work_root
+from reverie.memory import (
+    Collected,
+    InstructionFile,
+    InstructionText,
+    includes,
+    instructions,
+    render,
+)
+from reverie.session import gather, instruction_files, work_root
 from reverie.settings import Settings
-from reverie.store.approvals import RECORD, IncludeApprovals
-from reverie.store.memory import MemoryFolder
+from reverie.store import RECORD, IncludeApprovals, MemoryFolder
 from reverie.testing import ManualClock, ScriptedModel
 from reverie.world import Notice
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory.merge import END, OURS, THEIRS, lines_of, merge, merge_index, merge_text
+from reverie.memory import END, OURS, THEIRS, lines_of, merge_index, merge_text
+from reverie.memory.merge import merge
 
 pytestmark = [pytest.mark.spec("B3.merge")]
 

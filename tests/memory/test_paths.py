@@ -11,9 +11,7 @@ import pytest
 from reverie.errors import PathRefused
 from reverie.memory import paths
 from reverie.settings import Settings, load
-from reverie.store import trusted
-from reverie.store.home import canonical_root, project_folder
-from reverie.store.memories import Memories, memory_folder
+from reverie.store import Memories, canonical_root, memory_folder, project_folder, trusted
 
 pytestmark = pytest.mark.spec("7.folder")
 

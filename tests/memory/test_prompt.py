@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from reverie.agent.agent import AgentOptions, open_agent
+from reverie.agent import AgentOptions, open_agent
+from reverie.memory import TYPES, Options, both_modes, section
 from reverie.memory.format import frontmatter
-from reverie.memory.format.entry import TYPES
 from reverie.memory.format.index import parse
-from reverie.memory.prompt import Options, both_modes, section
-from reverie.session.context import memory_section
+from reverie.session import memory_section
 from reverie.settings import Settings
-from reverie.store.memory import MemoryFolder
+from reverie.store import MemoryFolder
 from reverie.testing import ManualClock, ScriptedModel
 from reverie.world import Notice
 

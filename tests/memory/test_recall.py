@@ -9,24 +9,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory.recall import ranking
-from reverie.memory.recall.passages import Utterance, best_lines, headings, passages
-from reverie.memory.recall.ranking import (
+from reverie.memory import (
     MAX_TERMS,
     Query,
     QueryTerms,
     RankedNote,
     RankedTurn,
+    Utterance,
+    best_lines,
     counted,
     find_terms,
+    headings,
     score_note,
     score_turn,
 )
+from reverie.memory.recall import ranking
+from reverie.memory.recall.passages import passages
 from reverie.testing import call
-from reverie.text.spans import closeness
-from reverie.text.tokens import LONGEST, stem, terms
-from reverie.transcript.blocks import block_of, text_block
-from reverie.transcript.records import AssistantMessage, Attached, Entry, UserMessage
+from reverie.text import LONGEST, closeness, stem
+from reverie.text.tokens import terms
+from reverie.transcript import AssistantMessage, Attached, Entry, UserMessage, block_of, text_block
 
 pytestmark = pytest.mark.spec("B2.ranking")
 

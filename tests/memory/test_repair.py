@@ -9,12 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reverie.memory.facts import lost
+from reverie.memory import CheckInput, Repaired, TopicFile, check, kept, lost, repaired
 from reverie.memory.format import index as indexes
-from reverie.memory.format.entry import TopicFile
-from reverie.memory.hygiene.check import CheckInput, check
-from reverie.memory.repair.edits import Repaired
-from reverie.memory.repair.repair import kept, repaired
 from tests.conftest import Scale
 
 from .test_facts import TWINS

@@ -19,10 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import ScanFailed, SecretFound, StoreError
-from reverie.memory.secrets import SecretHit, checked, found, scan
-from reverie.memory.secrets.likely import entropy
-from reverie.memory.secrets.patterns import AFTER_SECRET, rules, widened
-from reverie.memory.secrets.rules import GITLEAKS
+from reverie.memory import AFTER_SECRET, GITLEAKS, SecretHit, entropy, found, widened
+from reverie.memory.secrets import checked, scan
+from reverie.memory.secrets.patterns import rules
 from tests.conftest import Scale
 from tests.memory.test_secrets_generator import CORE, Rule, one, positives, upstream
 

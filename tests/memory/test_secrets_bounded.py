@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from reverie.memory import keywords
 from reverie.memory.secrets import ScanWork, scan
-from reverie.memory.secrets.patterns import keywords, rules
+from reverie.memory.secrets.patterns import rules
 from tests.conftest import Scale
 
 pytestmark = [pytest.mark.spec("11.secrets"), pytest.mark.spec("7.secrets")]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from reverie.apps.cli.team import scan
-from reverie.upkeep.scan import LARGEST
+from reverie.apps.cli import scan
+from reverie.upkeep import LARGEST
 from tests.memory.test_secrets_generator import positives, upstream
 
 pytestmark = pytest.mark.spec("11.secrets")

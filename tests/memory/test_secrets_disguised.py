@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory.secrets import SecretHit, scan
+from reverie.memory import SecretHit
+from reverie.memory.secrets import scan
 from tests.conftest import Scale
 from tests.memory.test_secrets_generator import CORE, Rule, one, upstream
 

@@ -12,15 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from reverie import Memory
-from reverie.apps.cli.app import build
+from reverie.apps.cli import build
 from reverie.errors import SecretFound
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
+from reverie.memory import Origin, Trust
 from reverie.settings import DEFAULTS
-from reverie.store.memories import Memories
+from reverie.store import Memories
 from reverie.testing import ManualClock
-from reverie.tools.remembering import RememberingFiles
-from reverie.tools.tool import ToolFailed
+from reverie.tools import RememberingFiles, ToolFailed
 from reverie.world import Notice
 
 pytestmark = [pytest.mark.spec("11.secrets"), pytest.mark.spec("7.secrets")]

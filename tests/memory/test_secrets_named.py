@@ -11,7 +11,8 @@ import string
 
 import pytest
 
-from reverie.memory.secrets import removed, scan
+from reverie.memory import removed
+from reverie.memory.secrets import scan
 
 pytestmark = [pytest.mark.spec("11.secrets"), pytest.mark.spec("7.secrets")]
 

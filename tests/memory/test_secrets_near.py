@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from bench import secret_list_fourth, secret_list_second, secret_list_third
-from reverie.memory.secrets import removed, scan
-from reverie.memory.secrets.certain import certain, words
-from reverie.memory.secrets.signs import spelt
+from reverie.memory import certain, removed, spelt
+from reverie.memory.secrets import scan
+from reverie.memory.secrets.certain import words
 
 pytestmark = pytest.mark.spec("11.secrets")
 WORDS_NUMBER = "Moun" + "tain1974^"

@@ -8,10 +8,8 @@ import pytest
 
 from bench.secret_shapes import shapes
 from bench.secrets import prose
-from reverie.memory.secrets import removed, scan
-from reverie.memory.secrets.likely import likely
-from reverie.memory.secrets.own import TOKENS
-from reverie.memory.secrets.patterns import TOKEN_FLOOR
+from reverie.memory import TOKEN_FLOOR, TOKENS, likely, removed
+from reverie.memory.secrets import scan
 from tests.conftest import Scale
 from tests.memory.test_secrets import CONTEXTS
 from tests.memory.test_secrets_generator import Rule, positives

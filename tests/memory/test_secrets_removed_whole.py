@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from reverie.memory.secrets import removed
+from reverie.memory import removed
 
 pytestmark = [pytest.mark.spec("7.secrets"), pytest.mark.spec("7.secrets-whole")]
 

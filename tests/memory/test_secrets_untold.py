@@ -10,21 +10,15 @@ import pytest
 from click.testing import CliRunner
 
 from bench.secret_shapes import made
-from reverie.apps.cli.app import build
+from reverie.apps.cli import build
 from reverie.errors import SecretFound
-from reverie.memory import branch, secrets
-from reverie.memory.echo import Passages
-from reverie.memory.ranking import IndexLimits
-from reverie.memory.secrets.scanner import ScanWork, scan, tellable
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.session.extraction.files import MemoryDraft
-from reverie.session.extraction.landing import HeardWords, WordsSource, land
+from reverie.memory import IndexLimits, Origin, Passages, Trust, branch, secrets, tellable
+from reverie.memory.secrets.scanner import ScanWork, scan
+from reverie.session import HeardWords, MemoryDraft, WordsSource, land
 from reverie.settings import DEFAULTS
-from reverie.store.memories import Memories
+from reverie.store import Memories
 from reverie.testing import ManualClock
-from reverie.tools.remembering import RememberingFiles
-from reverie.tools.tool import ToolFailed
+from reverie.tools import RememberingFiles, ToolFailed
 from reverie.world import Notice
 
 pytestmark = [pytest.mark.spec("11.secrets"), pytest.mark.spec("7.secrets")]

@@ -12,20 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reverie.memory.format.entry import new
-from reverie.memory.times import file_time, head_time, line_times, shared
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
+from reverie.memory import Origin, Trust, file_time, head_time, line_times, new, shared
 from reverie.settings import DEFAULTS
-from reverie.store.memories import Memories
-from reverie.store.written import written_times
-from reverie.text.dates import relative
-from reverie.upkeep.memory_transfer import (
-    ImportCandidate,
-    exported_files,
-    import_file,
-    restore,
-)
+from reverie.store import Memories, written_times
+from reverie.text import relative
+from reverie.upkeep import ImportCandidate, exported_files, import_file, restore
 
 pytestmark = [pytest.mark.spec("9")]
 

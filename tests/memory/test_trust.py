@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory.trust import (
+from reverie.memory import (
+    Origin,
     Trust,
+    Version,
     goes_to_review,
     minimum,
     reads_like_instruction,
+    trust_in,
     trust_of,
 )
-from reverie.memory.versions import Origin, Version, trust_in
-from reverie.text.untrusted import NAME, defused, find, frame, reveal, strip, unframe
+from reverie.text import NAME, defused, find, frame, reveal, strip, unframe
 from tests.conftest import Scale
 
 pytestmark = [pytest.mark.spec("B4.trust")]

@@ -10,11 +10,8 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import ReverieError
-from reverie.memory.format.entry import new
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.store import landing
-from reverie.store.memories import Memories
+from reverie.memory import Origin, Trust, new
+from reverie.store import Memories, landing
 from tests.conftest import Scale
 from tests.faults import Ack, Death, Outcome, every_error, every_kill, quick_folder
 

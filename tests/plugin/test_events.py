@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import reverie
-from reverie.apps.hook import before_call
-from reverie.apps.hook.events import main
+from reverie.apps.hook import before_call, main
 
 pytestmark = pytest.mark.spec("18.plugin")
 

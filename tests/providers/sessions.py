@@ -13,16 +13,25 @@ from dataclasses import asdict, dataclass, field
 
 import anyio
 
-from reverie.providers.anthropic import AnthropicModel
-from reverie.providers.choose import model_for
-from reverie.providers.openai import OpenAIModel
+from reverie.providers import AnthropicModel, OpenAIModel, model_for
 from reverie.testing import ManualClock
-from reverie.transcript.blocks import blocks_of, dump
-from reverie.transcript.codec import blobs, decode, encode
-from reverie.transcript.fold import apply, fold
-from reverie.transcript.records import Entry, HeadSet, Record, Sent, UserMessage
-from reverie.transcript.request import render
-from reverie.transcript.view import EMPTY, View
+from reverie.transcript import (
+    EMPTY,
+    Entry,
+    HeadSet,
+    Record,
+    Sent,
+    UserMessage,
+    View,
+    apply,
+    blobs,
+    blocks_of,
+    decode,
+    dump,
+    encode,
+    render,
+)
+from reverie.transcript.fold import fold
 from reverie.world import Reply, complete
 
 WORDS = "The quick brown fox jumps over the lazy dog while it rains. "

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from reverie.errors import ProviderError, Unreachable
-from reverie.providers.anthropic import AnthropicModel, anthropic_model
+from reverie.providers import AnthropicModel, anthropic_model
 from reverie.testing import ManualClock
-from reverie.transcript.records import Usage
+from reverie.transcript import Usage
 from reverie.world import Delta, Reply, Retrying
 from tests.conftest import Scale
 from tests.providers.wire import JSON, Answer, Wire, ask, patient, sse, talk, watched, wire

@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 
 from reverie.errors import ProviderError
-from reverie.transcript.blocks import text_block
-from reverie.transcript.records import AssistantMessage
-from reverie.wire.native import native_block
+from reverie.transcript import AssistantMessage, text_block
+from reverie.wire import native_block
 from tests.providers.test_anthropic import SHORT, model
 from tests.providers.wire import HEAD, JSON, Answer, ask, talk, wire
 

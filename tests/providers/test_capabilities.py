@@ -6,11 +6,10 @@ from dataclasses import replace
 import pytest
 
 from reverie.errors import ProviderError
-from reverie.providers.anthropic import anthropic_model
-from reverie.providers.capabilities import LIFETIMES, TABLE, informed, tabled
-from reverie.providers.openai import openai_model
+from reverie.providers import LIFETIMES, anthropic_model, informed, openai_model, tabled
+from reverie.providers.capabilities import TABLE
 from reverie.settings import Settings
-from reverie.wire.openai import reasons
+from reverie.wire import reasons
 from reverie.world import Capabilities
 from tests.providers.wire import JSON, Answer, ask, patient, talk, wire
 

@@ -7,11 +7,15 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import AuthFailed, InvalidInput, NotAvailable, ReverieError
-from reverie.providers.anthropic import AnthropicModel
-from reverie.providers.capabilities import tabled
-from reverie.providers.choose import DEFAULT_ANTHROPIC, DEFAULT_OPENAI, model_for
-from reverie.providers.openai import OpenAIModel
-from reverie.providers.prices import price_of
+from reverie.providers import (
+    DEFAULT_ANTHROPIC,
+    DEFAULT_OPENAI,
+    AnthropicModel,
+    OpenAIModel,
+    model_for,
+    price_of,
+    tabled,
+)
 from reverie.world import Model
 
 KEY = {"ANTHROPIC_API_KEY": "sk-a"}

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from reverie.errors import AuthFailed, ProviderError
-from reverie.providers.embeddings import BATCH, LocalEmbeddings, endpoint_embeddings
+from reverie.providers import BATCH, LocalEmbeddings, endpoint_embeddings
 from tests.providers.wire import JSON, Answer, wire
 
 pytestmark = pytest.mark.spec("B2.meaning")

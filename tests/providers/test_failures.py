@@ -5,8 +5,8 @@ import json
 import pytest
 
 from reverie.errors import AuthFailed, Overloaded, PromptTooLong, ProviderError, UnknownModel
-from reverie.transcript.blocks import Json
-from reverie.wire.failures import from_event, from_status, said
+from reverie.transcript import Json
+from reverie.wire import from_event, from_status, said
 
 pytestmark = pytest.mark.spec("2")
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import ProviderError
-from reverie.providers import minilm
-from reverie.providers.minilm import MAX_TOKENS, MiniLM
+from reverie.providers import MAX_TOKENS, MiniLM, minilm
 
 pytestmark = pytest.mark.spec("B2.local_meaning")
 

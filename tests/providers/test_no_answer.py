@@ -8,9 +8,7 @@ from dataclasses import replace
 import pytest
 
 from reverie.errors import AuthFailed, InvalidInput, ProviderError, Unreachable
-from reverie.providers.anthropic import anthropic_model
-from reverie.providers.choose import model_for
-from reverie.providers.openai import openai_model
+from reverie.providers import anthropic_model, model_for, openai_model
 from reverie.settings import DEFAULTS
 from reverie.testing import ManualClock
 from reverie.world import complete

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from reverie.errors import ProviderError, Unreachable
-from reverie.providers.openai import OpenAIModel, WireFormat, openai_model
-from reverie.transcript.blocks import block
-from reverie.transcript.records import Usage
+from reverie.providers import OpenAIModel, WireFormat, openai_model
+from reverie.transcript import Usage, block
 from reverie.world import Delta, Reply, Retrying
 from tests.conftest import Scale
 from tests.providers.wire import (

@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from reverie.providers.openai import BASE_URL, WireFormat, openai_model
+from reverie.providers import BASE_URL, WireFormat, openai_model
 from reverie.settings import DEFAULTS
-from reverie.transcript.blocks import block
-from reverie.transcript.records import AssistantMessage
-from reverie.transcript.request import render
+from reverie.transcript import AssistantMessage, block, render
 from tests.providers.test_openai import FORMATS, GPT, body
 from tests.providers.wire import (
     Talk,

@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from reverie.providers.capabilities import tabled
-from reverie.providers.openai import openai_model
-from reverie.providers.prices import TABLE, dollars, money, price_of
-from reverie.providers.retry import Retries
+from reverie.providers import Retries, dollars, money, openai_model, price_of, tabled
+from reverie.providers.prices import TABLE
 from reverie.testing import ManualClock
-from reverie.transcript.records import Usage
+from reverie.transcript import Usage
 
 pytestmark = pytest.mark.spec("18.own-key")
 MILLION = 1_000_000

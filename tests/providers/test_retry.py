@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import Overloaded, ProviderError
-from reverie.providers.retry import LONGEST_WAIT, OVERLOAD_PATIENCE, Retries, asked_wait, persist
+from reverie.providers import LONGEST_WAIT, OVERLOAD_PATIENCE, Retries, asked_wait, persist
 from reverie.testing import ManualClock, reply
-from reverie.wire.failures import Setback
+from reverie.wire import Setback
 from reverie.world import Delta, Event, Reply, Retrying
 
 pytestmark = pytest.mark.spec("2")

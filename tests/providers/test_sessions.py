@@ -13,16 +13,30 @@ import anyio
 import pytest
 
 from reverie.errors import AuthFailed, Overloaded, PromptTooLong, ProviderError, UnknownModel
-from reverie.providers.anthropic import AnthropicModel
-from reverie.simulator import Engine, FaultPlan, ModelSpec, call, thought
-from reverie.simulator.faults import cut, error, garbled
-from reverie.simulator.server import serving
+from reverie.providers import AnthropicModel
+from reverie.simulator import (
+    Engine,
+    FaultPlan,
+    ModelSpec,
+    call,
+    cut,
+    error,
+    garbled,
+    serving,
+    thought,
+)
 from reverie.testing import ManualClock
-from reverie.transcript.blocks import Block, Object, blocks_of
-from reverie.transcript.fold import apply
-from reverie.transcript.records import Entry, UserMessage
-from reverie.transcript.request import Request, render
-from reverie.transcript.view import EMPTY
+from reverie.transcript import (
+    EMPTY,
+    Block,
+    Entry,
+    Object,
+    Request,
+    UserMessage,
+    apply,
+    blocks_of,
+    render,
+)
 from reverie.world import complete
 from tests.providers.sessions import Live, built, head
 

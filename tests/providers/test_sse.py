@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.wire.sse import LARGEST, BadStream, Events, ServerEvent
+from reverie.wire import LARGEST, BadStream, Events, ServerEvent
 
 pytestmark = pytest.mark.spec("14")
 

@@ -15,13 +15,21 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from reverie.errors import ProviderError
-from reverie.providers.retry import Retries
+from reverie.providers import Retries
 from reverie.testing import ManualClock
-from reverie.transcript.blocks import blocks_of
-from reverie.transcript.fold import apply
-from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Record, UserMessage
-from reverie.transcript.request import Request, render
-from reverie.transcript.view import EMPTY, View
+from reverie.transcript import (
+    EMPTY,
+    AssistantMessage,
+    Entry,
+    HeadSet,
+    Record,
+    Request,
+    UserMessage,
+    View,
+    apply,
+    blocks_of,
+    render,
+)
 from reverie.world import Event, Model, Reply
 
 STREAM = "text/event-stream"

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from reverie.middleware.engine import Engine, Outgoing
-from reverie.wire.replies import as_reply
+from reverie.middleware import Engine, Outgoing
+from reverie.wire import as_reply
 from reverie.world import Notice
 from tests.proxy.proxied import KEY, READ, rules
 

@@ -7,9 +7,8 @@ from random import Random
 
 import pytest
 
-from reverie.middleware.decisions import Position, position_line, result_line
-from reverie.middleware.log import FILE, DecisionLog
-from reverie.transcript.blocks import Json
+from reverie.middleware import FILE, DecisionLog, Position, position_line, result_line
+from reverie.transcript import Json
 from tests.breaking import Acked, attempted, cut, failed, killed
 from tests.conftest import Scale
 from tests.faults import Ack, Plan, shim

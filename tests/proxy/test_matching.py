@@ -7,21 +7,24 @@ from typing import Any
 
 import pytest
 
-from reverie.middleware import chain
-from reverie.middleware.callers import Caller
-from reverie.middleware.decisions import (
+from reverie.middleware import (
+    MOST,
+    Asked,
+    Caller,
     Decisions,
+    Ends,
+    Known,
+    OutgoingPlan,
     Position,
+    chain,
     position_line,
     reminder_line,
     result_line,
     rule_line,
+    scan,
     session_line,
 )
-from reverie.middleware.following import MOST, Ends
-from reverie.middleware.outgoing import Asked, OutgoingPlan
-from reverie.middleware.scanning import Known, scan
-from reverie.transcript.blocks import dump
+from reverie.transcript import dump
 
 pytestmark = [pytest.mark.spec("1.matching")]
 MARK = {"cache_control": {"type": "ephemeral"}}

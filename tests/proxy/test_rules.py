@@ -11,11 +11,9 @@ import anyio
 import pytest
 
 import reverie
-from reverie.middleware import chain
-from reverie.middleware.engine import Engine
-from reverie.middleware.scanning import Known, scan
-from reverie.store.files import Folder
-from reverie.transcript.blocks import dump
+from reverie.middleware import Engine, Known, chain, scan
+from reverie.store import Folder
+from reverie.transcript import dump
 from tests.proxy.clients import (
     BIG,
     MARK,

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 import reverie
-from reverie.middleware.engine import Engine
+from reverie.middleware import Engine
 from reverie.testing import provider
 from tests.proxy.clients import BIG, Client, engine, extends, result
 from tests.proxy.test_anybody import both

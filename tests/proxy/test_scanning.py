@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from reverie.middleware.scanning import Body, Known, scan
-from reverie.transcript.blocks import dump
-from reverie.wire.reading import Format
+from reverie.middleware import Body, Known, scan
+from reverie.transcript import dump
+from reverie.wire import Format
 
 pytestmark = [pytest.mark.spec("1.matching")]
 MARK = {"cache_control": {"type": "ephemeral"}}

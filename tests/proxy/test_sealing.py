@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from reverie.apps.proxy.sealing import FOLDER, sealing
+from reverie.apps.proxy import FOLDER
+from reverie.apps.proxy.sealing import sealing
 from tests.proxy.clients import MARK, Client, blocks, engine, extends, unmarked
 from tests.proxy.proxied import READ
 

@@ -18,12 +18,10 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from reverie.apps.proxy.answers import Passing
+from reverie.apps.proxy import Passing
 from reverie.errors import InvalidMessage
 from reverie.testing import call, provider
-from reverie.wire.failures import Setback
-from reverie.wire.messages import Assembly
-from reverie.wire.sse import Events
+from reverie.wire import Assembly, Events, Setback
 from tests.conftest import Scale
 from tests.proxy.clients import BIG
 from tests.proxy.proxied import KEY, READ, Through, proxied

@@ -8,8 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reverie.middleware.engine import Outgoing
-from reverie.wire.replies import as_reply
+from reverie.middleware import Outgoing
+from reverie.wire import as_reply
 from reverie.world import Notice
 from tests.proxy.clients import Client, engine
 

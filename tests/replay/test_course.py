@@ -7,13 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from reverie.apps.replay import of_entries, of_lines
-from reverie.apps.replay.course import TOOL_TOKENS, TOOLS, stand_in
-from reverie.apps.replay.meter import tokens
-from reverie.apps.replay.needs import identifiers, needs
+from reverie.apps.replay import (
+    TOOL_TOKENS,
+    TOOLS,
+    identifiers,
+    of_entries,
+    of_lines,
+    stand_in,
+    tokens,
+)
+from reverie.apps.replay.needs import needs
 from reverie.errors import ImportFailed
-from reverie.transcript.blocks import block_of, dump, text_block
-from reverie.transcript.records import (
+from reverie.transcript import (
     AssistantMessage,
     Entry,
     HeadSet,
@@ -22,8 +27,11 @@ from reverie.transcript.records import (
     Rewound,
     Started,
     UserMessage,
+    block_of,
+    dump,
+    head_blocks,
+    text_block,
 )
-from reverie.transcript.view import head_blocks
 
 from .courses import Bench, course, recorded, result, row, session, text, thought, use
 

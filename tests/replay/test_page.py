@@ -11,19 +11,24 @@ from xml.etree import ElementTree
 import anyio
 import pytest
 
-from reverie.apps.replay import CAVEAT, POLICIES, MeasuredSession, ReplayPolicy, measured, page
-from reverie.apps.replay.plots import (
+from reverie.apps.replay import (
+    CAVEAT,
+    POLICIES,
+    MeasuredSession,
+    PlayedRound,
     PlotMark,
+    ReplayPolicy,
     Series,
     areas,
     lines,
+    measured,
+    page,
     ratios,
     shares,
     short,
     steps,
     thinned,
 )
-from reverie.apps.replay.run import PlayedRound
 
 from .courses import course, session
 

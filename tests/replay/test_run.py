@@ -8,29 +8,41 @@ from typing import Any
 
 import pytest
 
-from reverie.apps.replay import Course, ReplayPolicy, measured
-from reverie.apps.replay.binding import Bindings
-from reverie.apps.replay.course import FACTS
-from reverie.apps.replay.figures import plays
-from reverie.apps.replay.needs import identifiers
-from reverie.apps.replay.policies import POLICIES, plain_marks
-from reverie.apps.replay.run import Seen, movement, paired, play
-from reverie.apps.replay.stage import ReplayStage
+from reverie.apps.replay import (
+    FACTS,
+    POLICIES,
+    Bindings,
+    Course,
+    ReplayPolicy,
+    ReplayStage,
+    Seen,
+    identifiers,
+    measured,
+    movement,
+    paired,
+    plain_marks,
+    play,
+    plays,
+)
 from reverie.settings import DEFAULTS
-from reverie.transcript.blocks import Block, block_of, text_block
-from reverie.transcript.fold import apply
-from reverie.transcript.records import (
+from reverie.transcript import (
+    EMPTY,
     AssistantMessage,
+    Block,
     Entry,
     HeadSet,
     Replaced,
+    Request,
     Sent,
     Stand,
     UserMessage,
+    View,
+    apply,
+    block_of,
     is_wish,
+    render,
+    text_block,
 )
-from reverie.transcript.request import Request, render
-from reverie.transcript.view import EMPTY, View
 
 from .courses import Bench, course, recorded, result, row, session, text, thought, use
 

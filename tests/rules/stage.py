@@ -7,13 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.session.loop import run_turn
-from reverie.session.rules import ProjectRules, TurnRules
-from reverie.session.turn import TurnResult
+from reverie.memory import Origin, Trust
+from reverie.session import ProjectRules, TurnResult, TurnRules, run_turn
 from reverie.settings import DEFAULTS
-from reverie.store.memories import Memories
+from reverie.store import Memories
 from reverie.world import Notice
 from tests.loop.stage import NOON, Given, SimpleTools
 
@@ -71,7 +68,7 @@ async def turn(
 
 def results(session: Any) -> list[str]:
     """The results that the model was given."""
-    from reverie.transcript.blocks import text_of
+    from reverie.transcript import text_of
 
     return [
         text_of(piece.block.value)

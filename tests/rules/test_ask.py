@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from reverie.agent.agent import AgentOptions, open_agent
+from reverie.agent import AgentOptions, open_agent
 from reverie.testing import ManualClock
-from reverie.tools.permissions import Asker, PermissionAnswer, Question
+from reverie.tools import Asker, PermissionAnswer, Question
 from tests.loop.stage import calls, simulated
 from tests.rules.stage import memories_in, project_of, push_rule, results
 

@@ -8,15 +8,13 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.memory.format.entry import new
-from reverie.session.recall.touched import Touched
-from reverie.session.session import Session
+from reverie.memory import new
+from reverie.session import Session, Touched
 from reverie.settings import DEFAULTS
-from reverie.store.home import canonical_root
-from reverie.store.memories import Memories
+from reverie.store import Memories, canonical_root
 from reverie.testing import call, reply
-from reverie.transcript.records import Recalled
-from reverie.wire.given import tool_result, user
+from reverie.transcript import Recalled
+from reverie.wire import tool_result, user
 from tests.session.doors import opened
 from tests.session.recall_stage import last_text
 

@@ -17,8 +17,7 @@ import pytest
 
 from reverie.apps.hook import before_call
 from reverie.settings import DEFAULTS
-from reverie.store.memories import Memories
-from reverie.store.rules import RuleStore
+from reverie.store import Memories, RuleStore
 from tests.rules.stage import push_rule
 
 pytestmark = [pytest.mark.spec("B20.client"), pytest.mark.doors, pytest.mark.needs("bwrap", "git")]

@@ -13,11 +13,10 @@ import pytest
 
 import reverie
 from reverie.apps.hook import before_call
-from reverie.memory.hygiene.check import CheckInput, check
-from reverie.memory.rules.file import FOLDER
-from reverie.store.rules import RuleStore
+from reverie.memory import FOLDER, CheckInput, check
+from reverie.store import RuleStore
 from reverie.testing import ScriptedModel, call, reply
-from reverie.upkeep.rules import set_level
+from reverie.upkeep import set_level
 from tests.rules.stage import USER, memories_in, project_of, push_rule
 
 MAIN = {"command": "git push origin main"}

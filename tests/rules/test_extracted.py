@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from reverie.store.rules import RuleStore
+from reverie.store import RuleStore
 from reverie.testing import reply
-from reverie.transcript.tasks import ExtractTask
+from reverie.transcript import ExtractTask
 from tests.session.extracts import Answer, Script, Stage, turn, write
 
 pytestmark = pytest.mark.spec("B20.applies-to")

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from reverie.memory.rules.file import PackedRules, packed
-from reverie.memory.rules.ledger import BLOCKED, BROKEN, CHANGED, HELD, MATCHED
-from reverie.store.rules import RuleStore, compile_written
-from reverie.upkeep.rules import set_level
+from reverie.memory import BLOCKED, BROKEN, CHANGED, HELD, MATCHED, PackedRules, packed
+from reverie.store import RuleStore, compile_written
+from reverie.upkeep import set_level
 from reverie.world import Notice
 from tests.loop.stage import calls, opened, simulated
 from tests.rules.stage import (

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from reverie.memory import CallPlace, RuleBook
 from reverie.memory.format import frontmatter
 from reverie.memory.rules import match, paths, reading
-from reverie.memory.rules.book import RuleBook
-from reverie.memory.rules.calls import CallPlace, parse
+from reverie.memory.rules.calls import parse
 
 ROOT = "/home/user/project"
 

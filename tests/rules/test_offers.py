@@ -11,16 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from reverie.agent.agent import AgentOptions
-from reverie.apps.cli.commands import Leave, standard
-from reverie.apps.cli.desk import Desk
-from reverie.apps.cli.interactive import InteractiveSession
-from reverie.apps.cli.screens import LineScreen
-from reverie.memory.rules.ledger import RuleCounts
-from reverie.memory.rules.offers import offer_of, offers
+from reverie.agent import AgentOptions
+from reverie.apps.cli import Desk, InteractiveSession, Leave, LineScreen, standard
+from reverie.memory import RuleCounts, offer_of, offers
 from reverie.settings import DEFAULTS
-from reverie.store.memories import Memories
-from reverie.store.rule_rows import list_rules
+from reverie.store import Memories, list_rules
 from tests.loop.stage import simulated
 from tests.rules.stage import push_rule
 

@@ -16,12 +16,11 @@ from typing import Any
 
 import pytest
 
-from reverie.agent.agent import AgentOptions, open_agent
-from reverie.memory.format.entry import new
-from reverie.session.turn import TurnResult
+from reverie.agent import AgentOptions, open_agent
+from reverie.memory import new
+from reverie.session import TurnResult
 from reverie.settings import DEFAULTS
-from reverie.store.memories import Memories
-from reverie.store.rules import RuleStore
+from reverie.store import Memories, RuleStore
 from tests.loop.stage import calls, simulated
 from tests.rules.stage import USER
 

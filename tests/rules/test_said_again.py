@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from reverie.agent.agent import AgentOptions, open_agent
+from reverie.agent import AgentOptions, open_agent
 from reverie.embedded import EmbeddedModel
-from reverie.layers.extraction import WordsSaid
-from reverie.memory.ranking import Facts, IndexLimits, sent
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.session.extraction.repeats import said_again
-from reverie.store.rule_rows import list_rules
+from reverie.layers import WordsSaid
+from reverie.memory import Facts, IndexLimits, Origin, Trust, sent
+from reverie.session import said_again
+from reverie.store import list_rules
 from reverie.testing import ManualClock
 from reverie.world import Notice
 from tests.loop.stage import NOON

@@ -9,14 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from reverie.session.session import Session
-from reverie.simulator import Engine, SimulatedModel, call, thought
-from reverie.simulator.answers import Given, last_text
+from reverie.session import Session
+from reverie.simulator import Engine, Given, SimulatedModel, call, last_text, thought
 from reverie.testing import ManualClock, ids, tool_definition
-from reverie.transcript.blocks import Object
-from reverie.transcript.records import Replaced
-from reverie.transcript.sections import SUMMARY
-from reverie.wire.given import tool_result
+from reverie.transcript import SUMMARY, Object, Replaced
+from reverie.wire import tool_result
 from reverie.world import Capabilities, Notice, Reply, complete
 
 NOTES = "REVERIE_FLAG_SESSION_MEMORY"

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-from reverie.session.session import Session
+from reverie.session import Session
 from reverie.testing import ManualClock, ids, tool_definition
 
 TOOLS = [tool_definition("Read"), tool_definition("Bash")]

@@ -9,16 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reverie.agent.agent import Agent, AgentOptions, open_agent
+from reverie.agent import Agent, AgentOptions, open_agent
+from reverie.session import AFTER_A_TURN, Session
 from reverie.session.extraction import run as extraction
-from reverie.session.session import AFTER_A_TURN, Session
 from reverie.settings import Settings
-from reverie.store.memories import Memories
+from reverie.store import Memories
 from reverie.testing import ManualClock, ScriptedModel, call, reply
-from reverie.transcript.blocks import Block
-from reverie.transcript.records import Extracted, Failed
-from reverie.transcript.request import Request
-from reverie.transcript.tasks import ExtractTask
+from reverie.transcript import Block, Extracted, ExtractTask, Failed, Request
 from reverie.world import Notice, Reply
 
 NAME = extraction.NAME

@@ -12,22 +12,13 @@ from typing import Any
 
 import anyio
 
-from reverie.memory.format.entry import new
-from reverie.memory.recall.gate import CLEAR
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.session.recall.index import Looked, MemoryIndex
-from reverie.session.recall.notes import RecalledNotes
-from reverie.session.recall.recall import Recall
-from reverie.session.session import Session
+from reverie.memory import CLEAR, Origin, Trust, new
+from reverie.session import Looked, MemoryIndex, Recall, RecalledNotes, Session
 from reverie.settings import DEFAULTS, Settings
-from reverie.store.home import canonical_root
-from reverie.store.memories import Memories
-from reverie.store.recall.index import RecallHit
+from reverie.store import Memories, RecallHit, canonical_root
 from reverie.testing import ManualClock
-from reverie.transcript.records import Recalled
-from reverie.transcript.request import Request
-from reverie.wire.given import user
+from reverie.transcript import Recalled, Request
+from reverie.wire import user
 from reverie.world import Notice
 
 from .doors import opened

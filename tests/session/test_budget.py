@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import BudgetExceeded
-from reverie.session.budget import Budget, CountsRetries, weight
+from reverie.session import Budget, CountsRetries, weight
 from reverie.session.compaction import compacting
 from reverie.settings import DEFAULTS
-from reverie.store.files import Folder
+from reverie.store import Folder
 from reverie.testing import ManualClock, reply
-from reverie.transcript.records import Usage
-from reverie.transcript.request import Request, Task, so_far
+from reverie.transcript import Request, Usage, so_far
+from reverie.transcript.request import Task
 from reverie.world import Capabilities, Event, ForkSpec, Retrying, complete
 
 from .doors import opened

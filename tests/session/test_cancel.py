@@ -13,15 +13,11 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.session.library import Library
-from reverie.session.session import Session
-from reverie.store.home import canonical_root
-from reverie.store.journal import Journal
+from reverie.session import Library, Session
+from reverie.store import Journal, canonical_root
 from reverie.testing import ManualClock, ScriptedModel, call, ids, reply
-from reverie.transcript.records import Failed
-from reverie.transcript.request import render
-from reverie.transcript.view import View
-from reverie.wire.given import tool_result
+from reverie.transcript import Failed, View, render
+from reverie.wire import tool_result
 from tests.cancels import Hit, cancelled_at
 from tests.conftest import Scale
 from tests.faults import quick_folder

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory.claims import Claim, claims
-from reverie.session.recall.checked import CheckedClaim, Repository, line
+from reverie.memory import Claim
+from reverie.memory.claims import claims
+from reverie.session import CheckedClaim, Repository, line
 
 pytestmark = [pytest.mark.spec("B8"), pytest.mark.needs("git")]
 

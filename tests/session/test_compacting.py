@@ -14,20 +14,14 @@ from typing import Any
 import pytest
 
 from reverie.errors import InvalidInput, NotAvailable, NotFound, PromptTooLong, ReverieError
-from reverie.layers.compaction import CompactionFailed
-from reverie.session.loop import run_turn
-from reverie.session.session import Session
-from reverie.session.turn import TurnLimits
+from reverie.layers import CompactionFailed
+from reverie.session import Session, TurnLimits, run_turn
 from reverie.settings import DEFAULTS
-from reverie.simulator import call
-from reverie.simulator.answers import last_text
-from reverie.simulator.faults import error
+from reverie.simulator import call, error, last_text
 from reverie.testing import ScriptedModel, tool_definition
+from reverie.transcript import Failed, ForkEnded, HeadSet, Item, Request, render
 from reverie.transcript.fold import fold
-from reverie.transcript.messages import Item
-from reverie.transcript.records import Failed, ForkEnded, HeadSet
-from reverie.transcript.request import Request, render
-from reverie.wire.given import tool_result, user
+from reverie.wire import tool_result, user
 from reverie.world import Capabilities, complete
 from tests.loop.stage import SimpleTools
 from tests.transcript.test_fold import pairs_up

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from reverie.testing import ScriptedModel
-from reverie.wire.given import user
+from reverie.wire import user
 from reverie.world import complete
 from tests.faults import Ack
 from tests.transcript.test_fold import pairs_up

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from reverie.session.session import Session
+from reverie.session import Session
 from reverie.testing import ScriptedModel, reply
-from reverie.transcript.request import Request, render
-from reverie.wire.given import user
+from reverie.transcript import Request, render
+from reverie.wire import user
 from reverie.world import Capabilities, Reply
 
 from .compacts import Stage, a_summary, boundaries

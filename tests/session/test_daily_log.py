@@ -10,17 +10,12 @@ from typing import Any
 import pytest
 
 from reverie.clock import SystemClock
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.session.attachments import local_date
-from reverie.session.extraction.log import LoggingFiles, append, log_tools, refusal
+from reverie.memory import Origin, Trust
+from reverie.session import LoggingFiles, append, local_date, log_tools, refusal
 from reverie.settings import Settings
-from reverie.store.home import canonical_root
-from reverie.store.memories import Memories
-from reverie.store.memory import MemoryFolder
+from reverie.store import Memories, MemoryFolder, canonical_root
 from reverie.testing import ManualClock, call, reply
-from reverie.tools import ReadLog, ToolContext, standard
-from reverie.tools.box import bounded
+from reverie.tools import ReadLog, ToolContext, bounded, standard
 
 from .extracts import Script, Stage, calls, results, said_last, turn
 

@@ -11,15 +11,12 @@ import anyio
 import pytest
 
 from reverie.errors import ProviderError
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.session.session import Session
-from reverie.store.files import Folder
+from reverie.memory import Origin, Trust
+from reverie.session import Session
+from reverie.store import Folder
 from reverie.testing import ScriptedModel, call, reply
-from reverie.transcript.blocks import Block
-from reverie.transcript.request import Request
-from reverie.transcript.tasks import ExtractTask
-from reverie.wire.given import tool_result, user
+from reverie.transcript import Block, ExtractTask, Request
+from reverie.wire import tool_result, user
 from reverie.world import Event
 from tests.conftest import Scale
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from reverie.session.extraction.files import MAX_BYTES, MAX_FILES
+from reverie.session import MAX_BYTES
+from reverie.session.extraction.files import MAX_FILES
 from reverie.testing import call, reply
-from reverie.transcript.blocks import Block, block_of
-from reverie.transcript.tasks import ExtractTask
+from reverie.transcript import Block, ExtractTask, block_of
 from tests.conftest import Scale
 from tests.tools.bypasses import commands
 from tests.tools.kit import Ears, listening, processes_with, snapshot

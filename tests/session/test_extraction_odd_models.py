@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reverie.testing import call, reply
-from reverie.transcript.tasks import ExtractTask
+from reverie.transcript import ExtractTask
 
 from .extracts import Answer, Script, Stage, cursor, results, topic, turn, write, writes
 

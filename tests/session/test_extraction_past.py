@@ -11,18 +11,22 @@ from typing import Any
 
 import pytest
 
-from reverie.session.extraction.landing import WordsSource
-from reverie.session.extraction.past import Allowance, PastSession, learn, lessons
-from reverie.session.extraction.run import ExtractionContext, guards_at
-from reverie.session.library import NoDisk
-from reverie.session.opening import Head
+from reverie.session import (
+    Allowance,
+    ExtractionContext,
+    Head,
+    NoDisk,
+    PastSession,
+    WordsSource,
+    guards_at,
+    learn,
+    lessons,
+)
 from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags
 from reverie.tools import standard
-from reverie.transcript import recorded
-from reverie.transcript.request import Request
-from reverie.transcript.tasks import ExtractTask
-from reverie.upkeep.transfer import lines_of
+from reverie.transcript import ExtractTask, Request, recorded
+from reverie.upkeep import lines_of
 from reverie.world import World
 
 from .extracts import Script, Stage, calls, said_last, topic, turn, writes

@@ -6,13 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory.echo import Passages
-from reverie.memory.trust import Trust
-from reverie.session.extraction.files import MemoryDraft
-from reverie.session.extraction.landing import HeardWords, judge
+from reverie.memory import Passages, Trust
+from reverie.session import HeardWords, MemoryDraft, judge
 from reverie.testing import call, reply
-from reverie.transcript.blocks import text_block
-from reverie.transcript.records import Attached
+from reverie.transcript import Attached, text_block
 
 from .extracts import Script, Stage, cursor, topic, turn, writes
 

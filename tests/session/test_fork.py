@@ -11,17 +11,15 @@ import anyio
 import pytest
 
 from reverie.errors import BudgetExceeded, ForkRefused, Incomplete, ProviderError, Refused
-from reverie.session.fork import PLACEHOLDER
-from reverie.session.session import Session
+from reverie.session import PLACEHOLDER, Session
 from reverie.settings import DEFAULTS
-from reverie.store.journal import BadLine, Journal
+from reverie.store import BadLine, Journal
 from reverie.testing import ScriptedModel, call, reply
-from reverie.tools.runner import DENIED
-from reverie.transcript.codec import decode
+from reverie.tools import DENIED
+from reverie.transcript import ForkEnded, Request, Started, Usage, decode, render, so_far
 from reverie.transcript.fold import fold
-from reverie.transcript.records import ForkEnded, Started, Usage
-from reverie.transcript.request import Request, Task, render, so_far
-from reverie.wire.given import tool_result, user
+from reverie.transcript.request import Task
+from reverie.wire import tool_result, user
 from reverie.world import ForkSpec
 
 from .doors import LARGE, opened
@@ -247,7 +245,7 @@ async def test_a_failing_fork_fails_alone(home: Path, project: Path):
 
 
 def test_usage_adds_up():
-    from reverie.session.fork import Tally
+    from reverie.session import Tally
 
     tally = Tally()
     tally.count(Usage(1, 2, 3, 4, 1))

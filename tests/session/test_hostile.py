@@ -17,12 +17,10 @@ import anyio
 import pytest
 
 from reverie.errors import ReverieError
-from reverie.session.library import Library
-from reverie.store.home import canonical_root
-from reverie.store.journal import seal
+from reverie.session import Library
+from reverie.store import canonical_root, seal
 from reverie.testing import call, reply
-from reverie.transcript.blocks import text_block
-from reverie.transcript.records import (
+from reverie.transcript import (
     Attached,
     Boundary,
     Candidate,
@@ -37,9 +35,10 @@ from reverie.transcript.records import (
     Strip,
     Usage,
     WordsRemoved,
+    render,
+    text_block,
 )
-from reverie.transcript.request import render
-from reverie.wire.given import tool_result
+from reverie.wire import tool_result
 from tests.conftest import Scale
 from tests.faults import quick_folder
 from tests.tally import counted

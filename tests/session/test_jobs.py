@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from reverie.session.jobs import Jobs, process_limit
+from reverie.session import Jobs, process_limit
 from reverie.world import Notice
 
 pytestmark = pytest.mark.spec("B18.jobs")

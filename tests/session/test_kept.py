@@ -12,25 +12,25 @@ from typing import Literal
 import pytest
 
 from reverie.errors import LaterVersion, PromptTooLong
-from reverie.session.library import Library
-from reverie.session.session import Session
+from reverie.session import Library, Session
 from reverie.settings import DEFAULTS
 from reverie.store import home as places
-from reverie.store.journal import seal
+from reverie.store import seal
 from reverie.testing import call, reply
-from reverie.transcript.blocks import block_of, text_block
-from reverie.transcript.fold import fold
-from reverie.transcript.records import (
+from reverie.transcript import (
     AssistantMessage,
     Attached,
     Entry,
     Record,
     ResultDecided,
     UserMessage,
+    View,
+    block_of,
+    render,
+    text_block,
 )
-from reverie.transcript.request import render
-from reverie.transcript.view import View
-from reverie.wire.given import tool_result
+from reverie.transcript.fold import fold
+from reverie.wire import tool_result
 from reverie.world import Notice
 
 from .compacts import Stage, a_summary

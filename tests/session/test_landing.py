@@ -11,14 +11,9 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import SecretFound
-from reverie.memory.trust import Trust
-from reverie.memory.versions import ABSENT, Origin, Version, encode
-from reverie.memory.words import ForgetWords
+from reverie.memory import ABSENT, ForgetWords, Origin, Trust, Version, encode
 from reverie.settings import DEFAULTS
-from reverie.store import landing
-from reverie.store.files import Changed
-from reverie.store.memories import Memories
-from reverie.store.plain import digest
+from reverie.store import Changed, Memories, digest, landing
 from reverie.testing import ManualClock
 from reverie.world import Notice
 from tests.conftest import Scale

@@ -16,11 +16,9 @@ import anyio
 import pytest
 
 from reverie.errors import InvalidMessage, NotFound
-from reverie.session.library import Library
-from reverie.session.session import Session
+from reverie.session import Library, Session
 from reverie.settings import DEFAULTS
-from reverie.store.home import canonical_root
-from reverie.store.memories import Memories
+from reverie.store import Memories, canonical_root
 from reverie.testing import ManualClock, ScriptedModel, reply
 
 pytestmark = pytest.mark.spec("B18.lifetime")

@@ -10,19 +10,13 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import ProviderError
-from reverie.memory.format.entry import new
-from reverie.memory.recall.gate import CLEAR
-from reverie.memory.recall.meaning import LocalModel
+from reverie.memory import CLEAR, LocalModel, new
 from reverie.providers import minilm
+from reverie.session import LOCAL_MAX, MemoryIndex, local_model
 from reverie.session.recall import meaning
-from reverie.session.recall.index import MemoryIndex
-from reverie.session.recall.meaning import LOCAL_MAX, local_model
 from reverie.settings import DEFAULTS
-from reverie.store.files import Folder
-from reverie.store.journal import Journal
-from reverie.transcript.blocks import text_block
-from reverie.transcript.codec import encode
-from reverie.transcript.records import Entry, UserMessage
+from reverie.store import Folder, Journal
+from reverie.transcript import Entry, UserMessage, encode, text_block
 from reverie.world import Notice
 
 pytestmark = pytest.mark.spec("B2.local_meaning")

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from reverie.layers.compaction import CompactionFailed
+from reverie.layers import CompactionFailed
 from reverie.testing import reply
-from reverie.transcript.audit.audit import INTRO
-from reverie.transcript.request import render
-from reverie.wire.given import user
+from reverie.transcript import INTRO, render
+from reverie.wire import user
 
 from .compacts import Stage as TalkStage
 from .compacts import Talk, a_summary, boundaries

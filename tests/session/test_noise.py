@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reverie.session.recall.select import is_noise
+from reverie.session import is_noise
 
 pytestmark = pytest.mark.spec("8.selection")
 

@@ -13,22 +13,18 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.agent.agent import AgentOptions, open_agent
+from reverie.agent import AgentOptions, open_agent
 from reverie.embedded import EmbeddedModel
 from reverie.errors import ProviderError
 from reverie.layers import session_memory as layer
+from reverie.session import Session
 from reverie.session.notes import job as notes
-from reverie.session.session import Session
 from reverie.settings import DEFAULTS
-from reverie.store.home import session_memory_path
-from reverie.store.plain import digest
+from reverie.store import digest, session_memory_path
 from reverie.testing import ScriptedModel, call, reply
 from reverie.tools import standard
-from reverie.transcript.blocks import Block
-from reverie.transcript.records import Failed, ForkEnded, NotesTaken, Replaced
-from reverie.transcript.request import Request
-from reverie.transcript.tasks import NotesTask
-from reverie.wire.given import user
+from reverie.transcript import Block, Failed, ForkEnded, NotesTaken, NotesTask, Replaced, Request
+from reverie.wire import user
 from reverie.world import Notice, Reply
 
 from .doors import opened

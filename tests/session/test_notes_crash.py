@@ -10,14 +10,12 @@ import anyio
 import pytest
 
 from reverie.layers import session_memory as layer
-from reverie.session.session import Session
+from reverie.session import Session
 from reverie.settings import DEFAULTS
-from reverie.store.plain import digest
+from reverie.store import digest
 from reverie.testing import ScriptedModel, call, reply
-from reverie.transcript.records import NotesTaken, Replaced
-from reverie.transcript.request import Request
-from reverie.transcript.tasks import NotesTask
-from reverie.wire.given import user
+from reverie.transcript import NotesTaken, NotesTask, Replaced, Request
+from reverie.wire import user
 from tests.faults import Ack
 from tests.transcript.test_fold import pairs_up
 

@@ -12,17 +12,14 @@ import pytest
 
 from reverie.errors import ProviderError
 from reverie.layers import session_memory as layer
-from reverie.session.session import Session
+from reverie.session import Session
 from reverie.settings import DEFAULTS
 from reverie.simulator import Engine, SimulatedModel, from_model, thought
 from reverie.testing import ManualClock, ScriptedAnswer, ScriptedModel, call, reply
 from reverie.tools import standard
-from reverie.transcript.blocks import Block
-from reverie.transcript.records import Failed, ForkEnded, NotesTaken, Replaced
-from reverie.transcript.request import Request
-from reverie.transcript.sections import SUMMARY as TITLES
-from reverie.transcript.tasks import NotesTask
-from reverie.wire.given import tool_result, user
+from reverie.transcript import SUMMARY as TITLES
+from reverie.transcript import Block, Failed, ForkEnded, NotesTaken, NotesTask, Replaced, Request
+from reverie.wire import tool_result, user
 from reverie.world import Notice, Reply, complete
 from tests.conftest import Scale
 from tests.transcript.test_fold import pairs_up

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from reverie.session.session import Session
+from reverie.session import Session
 from reverie.settings import DEFAULTS, Settings
 from reverie.testing import ManualClock, ScriptedModel, tool_definition
-from reverie.transcript.blocks import text_block
-from reverie.transcript.records import Replaced, Stand, Started
+from reverie.transcript import Replaced, Stand, Started, text_block
 
 pytestmark = [pytest.mark.spec("4"), pytest.mark.spec("B11")]
 CAN = (tool_definition("ReadBack", reference={"type": "string"}),)

@@ -20,12 +20,11 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.session.library import Library
-from reverie.store.home import canonical_root
+from reverie.session import Library
+from reverie.store import canonical_root
 from reverie.testing import call, reply
-from reverie.transcript.records import Sent
-from reverie.transcript.request import render
-from reverie.wire.given import tool_result
+from reverie.transcript import Sent, render
+from reverie.wire import tool_result
 from tests.conftest import Scale
 from tests.faults import quick_folder
 from tests.tally import counted

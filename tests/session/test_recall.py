@@ -11,25 +11,24 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.session.recall.recall import Recall
-from reverie.session.recall.select import begins_turn, said, selector_for, words
+from reverie.session import Recall, begins_turn, said, selector_for, words
 from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags, ScriptedModel, call, reply
-from reverie.transcript.blocks import text_block
-from reverie.transcript.records import (
+from reverie.transcript import (
     Attached,
     Boundary,
     Failed,
     ForkEnded,
     Recalled,
+    RecallTask,
     Replaced,
+    Request,
     Stand,
     Usage,
     UserMessage,
+    text_block,
 )
-from reverie.transcript.request import Request
-from reverie.transcript.tasks import RecallTask
-from reverie.wire.given import tool_result
+from reverie.wire import tool_result
 from reverie.world import Capabilities, Delta, Event
 
 from .doors import opened

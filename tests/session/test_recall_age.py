@@ -9,17 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory.format.entry import new
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.session.recall.notes import RecalledNotes
-from reverie.session.recall.select import RecalledBefore
+from reverie.memory import Origin, Trust, new
+from reverie.session import RecalledBefore, RecalledNotes
 from reverie.settings import DEFAULTS
-from reverie.store.memories import Memories
-from reverie.store.memory import MemoryFolder
+from reverie.store import Memories, MemoryFolder
 from reverie.testing import ManualClock
-from reverie.transcript.blocks import text_block
-from reverie.transcript.records import Attached, UserMessage
+from reverie.transcript import Attached, UserMessage, text_block
 from tests.session.doors import opened
 from tests.session.recall_stage import hit
 

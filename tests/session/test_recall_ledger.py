@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from reverie.session.recall.ledger import in_a_row, injected, ledgers
+from reverie.session import in_a_row, injected, ledgers
 from reverie.testing import call, reply
-from reverie.transcript.blocks import text_block
-from reverie.transcript.records import Attached, Entry, Recalled, UserMessage
-from reverie.wire.given import tool_result
+from reverie.transcript import Attached, Entry, Recalled, UserMessage, text_block
+from reverie.wire import tool_result
 
 from .recall_stage import Fixed, Stage, hit, stage, write
 

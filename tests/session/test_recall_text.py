@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory.claims import Claim
-from reverie.session.recall.checked import CheckedClaim
-from reverie.session.recall.notes import ShownNote, attachment, days, note, part
+from reverie.memory import Claim
+from reverie.session import CheckedClaim, ShownNote, attachment, days, note, part
 from reverie.settings import DEFAULTS
-from reverie.text.untrusted import unframe
+from reverie.text import unframe
 
 pytestmark = pytest.mark.spec("8")
 

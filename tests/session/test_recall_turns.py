@@ -8,23 +8,17 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reverie.agent.agent import AgentOptions, open_agent
+from reverie.agent import AgentOptions, open_agent
 from reverie.errors import StoreError
-from reverie.memory.format.entry import new
-from reverie.session.loop import run_turn
-from reverie.session.recall.index import MemoryIndex
-from reverie.session.recall.notes import RecalledNotes
-from reverie.session.recall.recall import Recall
-from reverie.session.session import Session
+from reverie.memory import new
+from reverie.session import MemoryIndex, Recall, RecalledNotes, Session, run_turn
 from reverie.settings import DEFAULTS
-from reverie.store.home import canonical_root
-from reverie.store.memories import Memories
+from reverie.store import Memories, canonical_root
 from reverie.store.recall.index import NAME
 from reverie.testing import ScriptedModel, call, reply
-from reverie.tools.tool import Registry
-from reverie.transcript.records import UserMessage
-from reverie.transcript.request import Request
-from reverie.wire.given import tool_result, user
+from reverie.tools import Registry
+from reverie.transcript import Request, UserMessage
+from reverie.wire import tool_result, user
 from reverie.world import Delta, ToolCall
 
 from .doors import opened

@@ -11,15 +11,12 @@ from typing import Any
 
 import pytest
 
-from reverie.agent.agent import Agent, AgentOptions, open_agent
+from reverie.agent import Agent, AgentOptions, open_agent
 from reverie.errors import ReverieError
-from reverie.session.compaction.restoring import RESTORED
-from reverie.simulator import Engine, SimulatedModel, call
-from reverie.simulator.answers import Given, last_text
+from reverie.session import RESTORED
+from reverie.simulator import Engine, Given, SimulatedModel, call, last_text
 from reverie.testing import ManualClock
-from reverie.transcript.blocks import Object
-from reverie.transcript.records import Attached, HeadSet, Replaced, Started
-from reverie.transcript.request import render
+from reverie.transcript import Attached, HeadSet, Object, Replaced, Started, render
 from reverie.world import Notice
 
 from .compacts import ASKED, NOTES, a_summary

@@ -15,10 +15,9 @@ import anyio
 import pytest
 
 from reverie.errors import Held, InvalidInput, InvalidMessage, NotFound, WriteFailed
-from reverie.session.session import Session
+from reverie.session import Session
 from reverie.testing import ScriptedModel, call, reply
-from reverie.transcript.blocks import text_block
-from reverie.transcript.records import (
+from reverie.transcript import (
     Attached,
     Entry,
     Failed,
@@ -28,10 +27,11 @@ from reverie.transcript.records import (
     Sent,
     Unknown,
     Usage,
+    View,
+    text_block,
 )
-from reverie.transcript.view import View
 from reverie.watching import WatchedConversation, watched_by
-from reverie.wire.given import tool_result, user
+from reverie.wire import tool_result, user
 from reverie.world import World
 
 from .doors import LARGE, TOOLS, opened

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reverie.memory.claims import claims
-from reverie.session.recall.checked import LATE, Repository
+from reverie.session import LATE, Repository
 
 pytestmark = [pytest.mark.spec("B7")]
 

@@ -12,17 +12,13 @@ from typing import Any
 import pytest
 
 from reverie.errors import AuthFailed, BudgetExceeded
-from reverie.session.compaction.summariser import NamedSummariser, summariser_for
-from reverie.session.session import Session
+from reverie.session import NamedSummariser, Session, summariser_for
 from reverie.settings import DEFAULTS
-from reverie.simulator import Engine, ModelSpec, SimulatedModel
-from reverie.simulator.faults import error
-from reverie.simulator.server import serving
+from reverie.simulator import Engine, ModelSpec, SimulatedModel, error, serving
 from reverie.testing import ScriptedModel
+from reverie.transcript import Failed, ForkEnded, Request, render
 from reverie.transcript.fold import fold
-from reverie.transcript.records import Failed, ForkEnded
-from reverie.transcript.request import Request, render
-from reverie.wire.given import user
+from reverie.wire import user
 from reverie.world import Capabilities, complete
 
 from .compacts import ASKED, NOTES, Stage, Talk, a_summary, boundaries

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reverie.testing import call, reply
-from reverie.transcript.tasks import ExtractTask
+from reverie.transcript import ExtractTask
 from tests.bench.trust_table import FRESH, TrustCase, cases
 
 from .extracts import Answer, Script, Stage, turn, write

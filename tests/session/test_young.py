@@ -7,16 +7,11 @@ from typing import Any
 
 import pytest
 
-from reverie.memory.instructions import render
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.session.opening import Head
-from reverie.session.recall.notes import Chosen, RecalledNotes
-from reverie.session.recall.select import RecalledBefore
-from reverie.session.recall.young import MAX_FILES, young_memories
+from reverie.memory import Origin, Trust, render
+from reverie.session import Chosen, Head, RecalledBefore, RecalledNotes, young_memories
+from reverie.session.recall.young import MAX_FILES
 from reverie.settings import Settings
-from reverie.store.memories import Memories
-from reverie.store.recall.index import RecallHit
+from reverie.store import Memories, RecallHit
 from reverie.testing import ManualClock, reply
 
 from .recall_stage import WEB, Fixed, hit, last_text, stage, write

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.settings import DEFAULTS, SETTINGS, Loaded, camel, environment, load, variable
-from reverie.settings.values import folder
+from reverie.settings import DEFAULTS, SETTINGS, Loaded, camel, environment, folder, load, variable
 from reverie.store import trusted
 
 pytestmark = pytest.mark.spec("15")

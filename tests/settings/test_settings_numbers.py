@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.settings import DEFAULTS, SETTINGS, Settings, camel
-from reverie.settings.numbers import NOTES, SCALED
-from reverie.settings.sources import ORDERED
+from reverie.settings import DEFAULTS, NOTES, ORDERED, SCALED, SETTINGS, Settings, camel
 
 pytestmark = pytest.mark.spec("17")
 

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reverie.settings import FLAGS, SETTINGS
-from reverie.settings.kinds import camel
+from reverie.settings import FLAGS, SETTINGS, camel, variable
 from reverie.settings.page import page
-from reverie.settings.sources import variable
 
 pytestmark = pytest.mark.spec("17")
 

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.settings import load
-from reverie.settings.sources import settings_file
-from reverie.settings.trust import record_key, was_declined
+from reverie.settings import load, record_key, settings_file, was_declined
 from reverie.store import trusted
 from tests.settings.test_settings_load import Place, said
 

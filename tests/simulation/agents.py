@@ -10,18 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reverie.errors import BudgetExceeded, Held
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.session.session import Session
-from reverie.store import landing
-from reverie.store.consolidation import Consolidation
-from reverie.store.files import Changed
-from reverie.team.client import Offline, Stale
+from reverie.memory import Origin, Trust
+from reverie.session import Session
+from reverie.store import Changed, Consolidation, landing
+from reverie.team import Draft, HttpRefusal, KeptVersion, Offline, RemoteState, Stale
 from reverie.team.round import sync
-from reverie.team.values import Draft, HttpRefusal, KeptVersion, RemoteState
 from reverie.testing import ScriptedModel, call, reply
-from reverie.transcript.records import Usage
-from reverie.wire.given import tool_result
+from reverie.transcript import Usage
+from reverie.wire import tool_result
 from tests.proxy.clients import unmarked
 from tests.session.doors import LARGE, TOOLS
 from tests.simulation.model import CALLS, KEYS, LIMIT, PLACE, REPO, STALE, Broken

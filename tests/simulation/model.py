@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from reverie.store.consolidation import Taken
+from reverie.store import Taken
 
 REPO = "acme/reader"
 PLACE = ("acme", REPO)

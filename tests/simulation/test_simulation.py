@@ -9,11 +9,8 @@ from typing import Any
 import pytest
 
 from reverie.errors import ReverieError
-from reverie.session import reading
-from reverie.session.budget import Budget
-from reverie.store import landing
-from reverie.store.consolidation import Consolidation
-from reverie.store.objects import Objects
+from reverie.session import Budget, reading
+from reverie.store import Consolidation, Objects, landing
 from reverie.team import round as team_round
 from reverie.team import store as team_store
 from tests.conftest import Scale

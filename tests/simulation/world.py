@@ -16,18 +16,13 @@ from pathlib import Path
 from random import Random
 
 from reverie.errors import ReverieError
+from reverie.memory import new
 from reverie.memory.format import index
-from reverie.memory.format.entry import new
-from reverie.session.budget import Budget
+from reverie.session import Budget
 from reverie.settings import DEFAULTS
-from reverie.store.files import Folder
-from reverie.store.memories import Memories
-from reverie.store.plain import digest
-from reverie.team.database import open_database
+from reverie.store import Folder, Memories, digest
+from reverie.team import Draft, TeamStore, Token, open_database, sha256_of
 from reverie.team.round import sync
-from reverie.team.store import TeamStore
-from reverie.team.tokens import Token
-from reverie.team.values import Draft, sha256_of
 from reverie.testing import ManualClock
 from tests.simulation.agents import SAVED, Agent, Link, Steps
 from tests.simulation.model import CALLS, KEYS, LIMIT, PLACE, STALE, Broken, Model

@@ -12,12 +12,18 @@ from types import ModuleType
 from typing import Any
 
 from reverie.simulator import CACHESIM, ApiError, Engine, Ledger, Models, ModelSpec, TooLong
-from reverie.simulator.checks import check as check_body
-from reverie.transcript.fold import apply
-from reverie.transcript.recorded import read
-from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Sent
-from reverie.transcript.request import Request, render
-from reverie.transcript.view import EMPTY
+from reverie.simulator import check as check_body
+from reverie.transcript import (
+    EMPTY,
+    AssistantMessage,
+    Entry,
+    HeadSet,
+    Request,
+    Sent,
+    apply,
+    read,
+    render,
+)
 
 MODEL = "bench"
 PLENTY = 1 << 40

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reverie.simulator import Answerer, Engine, FaultPlan, script
-from reverie.simulator.faults import Plan
+from reverie.simulator import Answerer, Engine, FaultPlan, Plan, script
 
 MODEL = "claude-opus-5-5"
 BINDING = {"anthropic-beta": "thinking-binding-controls-2026-08-01"}

@@ -8,10 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.simulator import ANTHROPIC, OPENAI, ApiError, Charge, Engine
-from reverie.simulator.cache import AutomaticCache, CachedBlock, PromptCache
-from reverie.simulator.prompt import digest, prompt
-from reverie.transcript.blocks import MEDIA_TOKENS
+from reverie.simulator import (
+    ANTHROPIC,
+    OPENAI,
+    ApiError,
+    AutomaticCache,
+    CachedBlock,
+    Charge,
+    Engine,
+    PromptCache,
+    digest,
+)
+from reverie.simulator.prompt import prompt
+from reverie.transcript import MEDIA_TOKENS
 
 from .talk import KEY, Time, assistant, body, engine, marked, result, text, use, user, words
 

@@ -10,10 +10,17 @@ import anthropic
 import openai
 import pytest
 
-from reverie.simulator import Engine, Models, ModelSpec, call, script, thought
-from reverie.simulator.catalogue import CATALOGUE
-from reverie.simulator.faults import error
-from reverie.simulator.server import serving
+from reverie.simulator import (
+    CATALOGUE,
+    Engine,
+    Models,
+    ModelSpec,
+    call,
+    error,
+    script,
+    serving,
+    thought,
+)
 
 from .talk import MODEL, engine, result, text, user, words
 

@@ -21,19 +21,31 @@ from reverie.simulator import (
     Models,
     ModelSpec,
     SimulatedModel,
+    answer,
     call,
+    cut,
+    error,
     from_model,
+    garbled,
     load,
+    page,
     script,
+    slow,
     thought,
 )
-from reverie.simulator.answers import answer
-from reverie.simulator.faults import cut, error, garbled, page, slow
-from reverie.transcript.blocks import block_of, text_block
-from reverie.transcript.fold import apply
-from reverie.transcript.records import Entry, HeadSet, Sent, UserMessage
-from reverie.transcript.request import Request, render
-from reverie.transcript.view import EMPTY, View
+from reverie.transcript import (
+    EMPTY,
+    Entry,
+    HeadSet,
+    Request,
+    Sent,
+    UserMessage,
+    View,
+    apply,
+    block_of,
+    render,
+    text_block,
+)
 from reverie.world import Event, Reply, complete
 
 from .talk import (

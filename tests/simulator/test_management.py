@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from reverie.simulator import ApiError, Engine, call, thought
-from reverie.simulator.edits import CLEARED
-from reverie.simulator.profiles import LIFETIMES
+from reverie.simulator import CLEARED, LIFETIMES, ApiError, Engine, call, thought
 
 from .talk import (
     CLEAR,

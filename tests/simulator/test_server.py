@@ -17,9 +17,19 @@ import httpx2
 import pytest
 
 from reverie.errors import InvalidInput
-from reverie.simulator import call, script
-from reverie.simulator.faults import InjectedFault, cut, error, garbled, page, raw, slow
-from reverie.simulator.server import serve, serving
+from reverie.simulator import (
+    InjectedFault,
+    call,
+    cut,
+    error,
+    garbled,
+    page,
+    raw,
+    script,
+    serve,
+    serving,
+    slow,
+)
 from tests.processes import running
 
 from .talk import KEY, body, engine, text, user

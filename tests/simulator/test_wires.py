@@ -13,16 +13,18 @@ from hypothesis import strategies as st
 from reverie.simulator import (
     Engine,
     Script,
+    Sending,
     anthropic_api,
+    befallen,
     call,
+    cut,
     openai_api,
     openai_responses,
     script,
+    streamed,
     thought,
 )
-from reverie.simulator.faults import cut
-from reverie.simulator.wire import Sending, befallen, streamed
-from reverie.transcript.blocks import block
+from reverie.transcript import block
 
 from .talk import KEY, body, engine, text, user
 

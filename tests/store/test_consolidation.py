@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import Held, PathRefused, StoreError
-from reverie.store.consolidation import GATE, NAME, Consolidation, LockLost
-from reverie.store.lock import process_start
+from reverie.store import GATE, Consolidation, LockLost, process_start
+from reverie.store.consolidation import NAME
 from tests.conftest import Scale
 
 HOUR = 3600.0

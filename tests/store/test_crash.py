@@ -18,11 +18,7 @@ from typing import Any
 import pytest
 
 from reverie.errors import ReverieError, StoreError, WriteFailed
-from reverie.store.files import Folder
-from reverie.store.journal import BadLine, Journal, Line
-from reverie.store.keys import is_temporary
-from reverie.store.lock import FileLock
-from reverie.store.plain import digest
+from reverie.store import BadLine, FileLock, Folder, Journal, Line, digest, is_temporary
 from tests.conftest import Scale
 from tests.faults import (
     WRITES,

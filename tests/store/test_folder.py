@@ -17,10 +17,19 @@ from typing import Any
 import pytest
 
 from reverie.errors import Held, NotFound, PathRefused, StoreError, WriteFailed
-from reverie.store import lock
-from reverie.store.files import Changed, Folder, Refusal, Survey
-from reverie.store.lock import take
-from reverie.store.plain import digest, is_being_written, open_plain, read_plain, temporary
+from reverie.store import (
+    Changed,
+    Folder,
+    Refusal,
+    Survey,
+    digest,
+    is_being_written,
+    lock,
+    open_plain,
+    read_plain,
+    take,
+    temporary,
+)
 from tests.conftest import Scale
 from tests.faults import Plan, open_files, run_with_error, shim
 

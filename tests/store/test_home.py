@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import InvalidInput, PathRefused, StoreError
-from reverie.store import home as home_module
-from reverie.store.home import (
+from reverie.store import (
     LAYOUT,
     OWNER,
     agent_path,
@@ -37,6 +36,7 @@ from reverie.store.home import (
     transcript_path,
     transcripts_folder,
 )
+from reverie.store import home as home_module
 
 pytestmark = [pytest.mark.needs("git"), pytest.mark.spec("1.home")]
 

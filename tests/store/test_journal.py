@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import Held, InvalidMessage, NotFound, PathRefused, StoreError, WriteFailed
-from reverie.store.files import Folder
-from reverie.store.journal import BadLine, Journal, Line, seal, unseal
+from reverie.store import BadLine, Folder, Journal, Line, seal, unseal
 from tests.conftest import Scale
 from tests.faults import Plan, open_files, quick_folder, run_with_error, shim
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import StoreError
-from reverie.store import lists
-from reverie.store.lists import FILE, learn_window, learned_window
+from reverie.store import FILE, learn_window, learned_window, lists
 
 pytestmark = pytest.mark.spec("B10")
 

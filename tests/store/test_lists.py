@@ -6,11 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory.trust import Evidence, Trust
-from reverie.memory.versions import Origin
-from reverie.memory.words import ForgetWords
-from reverie.store.files import Folder
-from reverie.store.lists import KEPT, Forgotten, ForgottenWords, Review
+from reverie.memory import Evidence, ForgetWords, Origin, Trust
+from reverie.store import KEPT, Folder, Forgotten, ForgottenWords, Review
 
 pytestmark = pytest.mark.spec("7.forget")
 

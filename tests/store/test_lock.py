@@ -17,8 +17,7 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import Held, PathRefused, StoreError
-from reverie.store import lock
-from reverie.store.lock import FileLock, Holder, alive, holder_of, process_start, take
+from reverie.store import FileLock, Holder, alive, holder_of, lock, process_start, take
 from tests.conftest import Scale
 from tests.faults import open_files, run_with_error
 

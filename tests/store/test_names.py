@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import PathRefused
-from reverie.store.files import Folder
-from reverie.store.keys import DEPTH, NAME_BYTES, beneath, check_key, fold_key, shown
+from reverie.store import DEPTH, NAME_BYTES, Folder, beneath, check_key, fold_key, shown
 
 pytestmark = pytest.mark.spec("1.store")
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import NotFound
-from reverie.store.files import Folder
-from reverie.store.objects import LARGEST, Objects, object_key
+from reverie.store import LARGEST, Folder, Objects, object_key
 
 pytestmark = pytest.mark.spec("B3.history")
 

@@ -13,15 +13,9 @@ from random import Random
 import pytest
 
 from reverie.errors import StoreError
-from reverie.memory.trust import Trust
-from reverie.memory.versions import OUTSIDE, Origin
-from reverie.memory.words import ForgetWords
+from reverie.memory import OUTSIDE, ForgetWords, Origin, Trust
 from reverie.settings import DEFAULTS
-from reverie.store import landing
-from reverie.store.consolidation import Consolidation
-from reverie.store.files import Folder
-from reverie.store.lists import ForgottenWords
-from reverie.store.memories import Memories
+from reverie.store import Consolidation, Folder, ForgottenWords, Memories, landing
 from tests.conftest import Scale
 from tests.faults import Plan, quick_folder, shim
 from tests.memory import test_growth as growth

@@ -11,17 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory.recall.meaning import Meaning
-from reverie.memory.recall.passages import Utterance
-from reverie.memory.recall.ranking import Query
-from reverie.session.library import Library
-from reverie.store.files import Folder
-from reverie.store.journal import Journal
+from reverie.memory import Meaning, Query, Utterance
+from reverie.session import Library
+from reverie.store import MAX_INDEXED, Folder, Journal, RecallIndex
 from reverie.store.recall import index as recall
-from reverie.store.recall.index import MAX_INDEXED, NAME, RecallIndex
-from reverie.transcript.blocks import text_block
-from reverie.transcript.codec import encode
-from reverie.transcript.records import AssistantMessage, Entry, UserMessage
+from reverie.store.recall.index import NAME
+from reverie.transcript import AssistantMessage, Entry, UserMessage, encode, text_block
 from reverie.world import Notice
 from tests.conftest import Scale
 

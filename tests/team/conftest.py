@@ -9,10 +9,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from reverie.apps.team.server import app
+from reverie.apps.team import app
 from reverie.serving import serving
-from reverie.team.database import Database, open_database
-from reverie.team.store import TeamStore
+from reverie.team import Database, TeamStore, open_database
 
 REPO = "acme/reader"
 PATH = "/api/team_memory"

@@ -8,11 +8,19 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import InvalidInput
-from reverie.team.backup import KIND, read_backup, write_backup
-from reverie.team.database import Database, open_database
-from reverie.team.migrations import STEPS
-from reverie.team.store import TeamStore
-from reverie.team.values import BEGINNING, Draft, HttpRefusal, sha256_of
+from reverie.team import (
+    BEGINNING,
+    KIND,
+    STEPS,
+    Database,
+    Draft,
+    HttpRefusal,
+    TeamStore,
+    open_database,
+    read_backup,
+    sha256_of,
+    write_backup,
+)
 
 from .conftest import Hand
 

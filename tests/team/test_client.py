@@ -11,8 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from reverie.errors import InvalidInput
-from reverie.team.client import Hostile, Offline, Permanent, TeamClient
-from reverie.team.values import sha256_of
+from reverie.team import Hostile, Offline, Permanent, TeamClient, sha256_of
 
 pytestmark = pytest.mark.spec("11.client")
 Answer = Callable[[http.server.BaseHTTPRequestHandler], None]

@@ -12,12 +12,21 @@ from typing import Any
 import pytest
 
 from reverie.errors import InvalidInput
-from reverie.store.memories import Memories
-from reverie.team.client import Hostile, Offline, Stale
-from reverie.team.git import BRANCH, GitRemote
-from reverie.team.round import SyncReport, sync
-from reverie.team.sync import SyncMode
-from reverie.team.values import BEGINNING, Draft, RemoteState, sha256_of
+from reverie.store import Memories
+from reverie.team import (
+    BEGINNING,
+    BRANCH,
+    Draft,
+    GitRemote,
+    Hostile,
+    Offline,
+    RemoteState,
+    Stale,
+    SyncMode,
+    SyncReport,
+    sha256_of,
+)
+from reverie.team.round import sync
 
 from .conftest import Hand
 

@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.team.database import Database
-from reverie.team.store import TeamStore
-from reverie.team.values import sha256_of
+from reverie.team import Database, TeamStore, sha256_of
 from tests.cli.test_team import Person
 
 from .conftest import REPO, Talk

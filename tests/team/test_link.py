@@ -21,8 +21,7 @@ from typing import Any
 
 import pytest
 
-from reverie.team.database import open_database
-from reverie.team.store import TeamStore
+from reverie.team import TeamStore, open_database
 from tests.conftest import Scale
 from tests.processes import running
 

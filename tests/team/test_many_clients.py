@@ -22,8 +22,7 @@ from contextlib import closing, contextmanager, suppress
 import httpx2
 import pytest
 
-from reverie.team.database import open_database
-from reverie.team.store import TeamStore
+from reverie.team import TeamStore, open_database
 from tests import tally
 from tests.conftest import Scale
 from tests.processes import end

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.team.sync import SyncMode, batches, plan
-from reverie.team.values import BATCH_BYTES, BATCH_ENTRIES, Draft, RemoteState
+from reverie.team import BATCH_BYTES, BATCH_ENTRIES, Draft, RemoteState, SyncMode, batches, plan
 
 pytestmark = pytest.mark.spec("11.sync")
 KEYS = st.sampled_from(["a", "b", "c"])

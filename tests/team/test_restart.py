@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from reverie.team.database import DatabaseAway, open_database
-from reverie.team.store import TeamStore
-from reverie.team.values import Draft, HttpRefusal, sha256_of
+from reverie.team import DatabaseAway, Draft, HttpRefusal, TeamStore, open_database, sha256_of
 from tests.conftest import Scale
 from tests.postgres import restart
 

@@ -9,18 +9,27 @@ from typing import Any
 
 import pytest
 
-from reverie.apps.team.server import app
+from reverie.apps.team import app
 from reverie.errors import InvalidInput
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
+from reverie.memory import Origin, Trust
 from reverie.serving import serving
-from reverie.store.memories import Memories
-from reverie.team.client import Offline, Permanent, ServerAnswer, Stale, TeamClient
-from reverie.team.database import open_database
-from reverie.team.round import SyncReport, sync
-from reverie.team.store import TeamStore
-from reverie.team.sync import SyncMode
-from reverie.team.values import Draft, KeptVersion, RemoteState, sha256_of
+from reverie.store import Memories
+from reverie.team import (
+    Draft,
+    KeptVersion,
+    Offline,
+    Permanent,
+    RemoteState,
+    ServerAnswer,
+    Stale,
+    SyncMode,
+    SyncReport,
+    TeamClient,
+    TeamStore,
+    open_database,
+    sha256_of,
+)
+from reverie.team.round import sync
 
 from .conftest import Hand
 

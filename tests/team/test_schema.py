@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from reverie.apps.team.server import app
+from reverie.apps.team import app
 from reverie.serving import serving
-from reverie.team.database import Database
-from reverie.team.store import TeamStore
+from reverie.team import Database, TeamStore
 from tests.conftest import Scale
 
 pytestmark = [pytest.mark.spec("11.schema"), pytest.mark.doors]

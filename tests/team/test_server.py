@@ -14,9 +14,7 @@ import httpx2
 import pytest
 
 from reverie.serving import listen
-from reverie.team.backup import write_backup
-from reverie.team.store import TeamStore
-from reverie.team.values import BODY_BYTES, sha256_of
+from reverie.team import BODY_BYTES, TeamStore, sha256_of, write_backup
 
 from .conftest import PATH, REPO, Talk
 

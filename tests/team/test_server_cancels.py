@@ -12,10 +12,8 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from reverie.apps.team.server import app
-from reverie.team.database import open_database
-from reverie.team.store import TeamStore
-from reverie.team.values import HttpRefusal
+from reverie.apps.team import app
+from reverie.team import HttpRefusal, TeamStore, open_database
 from tests.cancels import Hit, cancelled_at
 from tests.conftest import Scale
 from tests.faults import quick_folder

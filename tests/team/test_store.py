@@ -7,12 +7,24 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import InvalidInput, NotFound
-from reverie.team.database import Database, DatabaseAway, Transaction, open_database
-from reverie.team.migrations import STEPS, migrate
-from reverie.team.refusals import ROWS, RefusedRequest
-from reverie.team.store import TeamStore, TooFast
-from reverie.team.tokens import Token
-from reverie.team.values import BATCH_BYTES, BEGINNING, Draft, HttpRefusal, sha256_of
+from reverie.team import (
+    BATCH_BYTES,
+    BEGINNING,
+    ROWS,
+    STEPS,
+    Database,
+    DatabaseAway,
+    Draft,
+    HttpRefusal,
+    RefusedRequest,
+    TeamStore,
+    Token,
+    TooFast,
+    Transaction,
+    migrate,
+    open_database,
+    sha256_of,
+)
 
 from .conftest import Hand
 

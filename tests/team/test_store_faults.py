@@ -8,10 +8,7 @@ from random import Random
 
 import pytest
 
-from reverie.team.database import open_database
-from reverie.team.store import TeamStore
-from reverie.team.tokens import Token
-from reverie.team.values import Draft, HttpRefusal, sha256_of
+from reverie.team import Draft, HttpRefusal, TeamStore, Token, open_database, sha256_of
 from tests.breaking import OS, SQLITE, Acked, attempted, cut, failed, killed
 from tests.conftest import Scale
 from tests.faults import Ack

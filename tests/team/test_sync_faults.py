@@ -12,18 +12,22 @@ from random import Random
 
 import pytest
 
-from reverie.memory.format.entry import new
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.store.memories import Memories
-from reverie.store.plain import digest
-from reverie.team.client import Offline, Stale
-from reverie.team.database import DatabaseAway, open_database
-from reverie.team.folder import read_files
+from reverie.memory import Origin, Trust, new
+from reverie.store import Memories, digest
+from reverie.team import (
+    DatabaseAway,
+    Draft,
+    HttpRefusal,
+    KeptVersion,
+    Offline,
+    RemoteState,
+    Stale,
+    SyncMode,
+    TeamStore,
+    open_database,
+    read_files,
+)
 from reverie.team.round import sync
-from reverie.team.store import TeamStore
-from reverie.team.sync import SyncMode
-from reverie.team.values import Draft, HttpRefusal, KeptVersion, RemoteState
 from tests.breaking import SQLITE, Acked, attempted, cut, failed, killed
 from tests.conftest import Scale
 from tests.faults import Ack, run_with_error

@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 from starlette.types import ASGIApp, Message
 
-from reverie.apps.team.server import app
-from reverie.team.database import open_database
-from reverie.team.store import TeamStore
-from reverie.team.values import Draft, sha256_of
+from reverie.apps.team import app
+from reverie.team import Draft, TeamStore, open_database, sha256_of
 from tests.conftest import Scale
 
 from .conftest import PATH, Talk

@@ -10,10 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from reverie.team import watch
-from reverie.team.client import Offline, Permanent
-from reverie.team.round import SyncReport
-from reverie.team.watch import changes, keep_pushing
+from reverie.team import Offline, Permanent, SyncReport, changes, keep_pushing, watch
 from reverie.world import Notice
 
 pytestmark = [pytest.mark.spec("11.watch")]

@@ -13,15 +13,25 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import InvalidInput
+from reverie.memory import (
+    MAX_BYTES,
+    MAX_READ,
+    IndexLimits,
+    InstructionFile,
+    ManifestLine,
+    Options,
+    TopicFile,
+    manifest,
+    put,
+    record,
+    render,
+    resolve,
+    section,
+    without,
+)
 from reverie.memory.format import frontmatter
-from reverie.memory.format.entry import MAX_READ, TopicFile
-from reverie.memory.format.frontmatter import MAX_BYTES
-from reverie.memory.format.index import put, resolve, without
-from reverie.memory.instructions import InstructionFile, render
-from reverie.memory.prompt import Options, section
-from reverie.memory.ranking import IndexLimits, ManifestLine, manifest, record
-from reverie.session.context import index_files
-from reverie.store.memory import MAX_INDEX, MemoryFolder
+from reverie.session import index_files
+from reverie.store import MAX_INDEX, MemoryFolder
 from reverie.text import untrusted
 from tests.memory.folders import index_faults
 

@@ -15,11 +15,9 @@ from random import Random
 import pytest
 
 from reverie import Memory
-from reverie.api.async_memory import AsyncMemory
-from reverie.memory.versions import OUTSIDE
-from reverie.store import landing
-from reverie.store.files import Folder
-from reverie.store.journal import BadLine, Journal, Line
+from reverie.api import AsyncMemory
+from reverie.memory import OUTSIDE
+from reverie.store import BadLine, Folder, Journal, Line, landing
 from tests.cancels import cancelled_at
 from tests.conftest import Scale
 from tests.faults import quick_folder

@@ -18,8 +18,7 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import Held, WriteFailed
-from reverie.store.files import Folder
-from reverie.store.journal import BadLine, Journal, Line, seal
+from reverie.store import BadLine, Folder, Journal, Line, seal
 from tests.conftest import Scale
 from tests.faults import ERRORS, run_with_error, run_with_kill
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from reverie.apps.cli.outside import ask_for_files
-from reverie.apps.cli.screens import LineScreen
-from reverie.store.approvals import IncludeApprovals
-from reverie.upkeep.place import ProjectPlace
+from reverie.apps.cli import LineScreen, ask_for_files
+from reverie.store import IncludeApprovals
+from reverie.upkeep import ProjectPlace
 
 pytestmark = pytest.mark.spec("12.outside")
 

@@ -17,9 +17,7 @@ from typing import Any
 import pytest
 
 from reverie.errors import NotFound, PathRefused, ReverieError, StoreError
-from reverie.store.files import Folder
-from reverie.store.journal import Journal
-from reverie.store.keys import beneath, check_key
+from reverie.store import Folder, Journal, beneath, check_key
 from tests.conftest import Scale
 from tests.faults import CALLS, Plan, open_files, shim
 

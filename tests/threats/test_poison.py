@@ -13,13 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from reverie.agent.agent import Agent, AgentOptions, open_agent
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.store.memories import Memories
+from reverie.agent import Agent, AgentOptions, open_agent
+from reverie.memory import Origin, Trust
+from reverie.store import Memories
 from reverie.testing import ManualClock, ScriptedModel, call, reply
-from reverie.tools.permissions import Verdict
-from reverie.transcript.request import Request
+from reverie.tools import Verdict
+from reverie.transcript import Request
 from reverie.world import Reply
 from tests.session.extracts import Script, Stage, topic, turn, writes
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reverie.agent.agent import AgentOptions, open_agent
+from reverie.agent import AgentOptions, open_agent
 from reverie.testing import ManualClock, ScriptedModel, call, reply
 from reverie.world import Notice
 

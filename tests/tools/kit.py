@@ -15,9 +15,10 @@ from typing import Any
 
 from reverie.clock import SystemClock
 from reverie.settings import DEFAULTS, Settings
-from reverie.store.files import Folder
+from reverie.store import Folder
 from reverie.tools import (
     AnyFiles,
+    Asker,
     PermissionPolicy,
     PermissionRoots,
     PermissionRule,
@@ -26,11 +27,10 @@ from reverie.tools import (
     StoredResults,
     Toolbox,
     ToolContext,
+    Verdict,
     standard,
 )
-from reverie.tools.permissions import Asker, Verdict
-from reverie.transcript.records import UserMessage
-from reverie.transcript.view import EMPTY, View
+from reverie.transcript import EMPTY, UserMessage, View
 from reverie.world import Notice, ToolCall
 
 SESSION = "11111111-2222-4333-8444-555555555555"

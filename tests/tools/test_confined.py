@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.tools import standard
-from reverie.tools.confined import ConfinedFiles, Slot
-from reverie.tools.guard import READING, Guard, GuardLimits
-from reverie.tools.sandbox import Sandbox
+from reverie.tools import READING, ConfinedFiles, Guard, GuardLimits, Sandbox, Slot, standard
 from tests.tools.kit import Place, use
 
 pytestmark = pytest.mark.spec("7")

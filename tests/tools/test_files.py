@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import StoreError
-from reverie.store.plain import digest
+from reverie.store import digest
 from reverie.tools import places
 from tests.conftest import Scale
 from tests.faults import run_with_error

@@ -17,16 +17,31 @@ from typing import Any
 import pytest
 
 from reverie.errors import WriteFailed
-from reverie.store.plain import digest
-from reverie.tools import Denied, ReadLog, ToolFailed, sandbox, standard, wall
-from reverie.tools.guard import READING, SHELL, WRITING, Guard, GuardLimits, Guards
-from reverie.tools.process import Command, Gathered, run
-from reverie.tools.readonly import box_of
-from reverie.tools.runner import DENIED, ToolRunner
-from reverie.tools.sandbox import Sandbox, SandboxBox
-from reverie.tools.wall import version
-from reverie.transcript.blocks import dump
-from reverie.transcript.request import MAIN
+from reverie.store import digest
+from reverie.tools import (
+    DENIED,
+    READING,
+    SHELL,
+    WRITING,
+    Command,
+    Denied,
+    Gathered,
+    Guard,
+    GuardLimits,
+    Guards,
+    ReadLog,
+    Sandbox,
+    SandboxBox,
+    ToolFailed,
+    ToolRunner,
+    box_of,
+    run,
+    sandbox,
+    standard,
+    version,
+    wall,
+)
+from reverie.transcript import MAIN, dump
 from reverie.world import ForkSpec
 from tests.conftest import Scale
 from tests.tools.bypasses import commands

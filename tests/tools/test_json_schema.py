@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reverie.errors import InvalidInput
-from reverie.tools.json_schema import MAX_TOLD, checker
+from reverie.tools import MAX_TOLD, checker
 
 pytestmark = pytest.mark.spec("18.mcp-client")
 

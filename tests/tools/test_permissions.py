@@ -13,19 +13,22 @@ import pytest
 from reverie.errors import PathRefused, StoreError
 from reverie.store import trusted
 from reverie.tools import (
+    MAX_WORDS,
+    FileChange,
     PermissionAnswer,
     PermissionPolicy,
     PermissionRule,
     Question,
+    Unclear,
+    Verdict,
     keep,
     load_rules,
+    parse,
+    parse_rule,
+    plain_words,
     standard,
     with_rule,
 )
-from reverie.tools.command import Unclear, parse, plain_words
-from reverie.tools.permissions import MAX_WORDS, Verdict
-from reverie.tools.rules import parse_rule
-from reverie.tools.tool import FileChange
 from tests.tools.kit import Place, call, snapshot, use
 
 pytestmark = pytest.mark.spec("13")

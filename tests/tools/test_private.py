@@ -10,10 +10,16 @@ from dataclasses import replace
 import pytest
 
 from reverie.settings import DEFAULTS
-from reverie.tools import PermissionRule, standard
-from reverie.tools.forbidden import starts
-from reverie.tools.guard import READING, SHELL, Guard, GuardLimits
-from reverie.tools.sandbox import Sandbox
+from reverie.tools import (
+    READING,
+    SHELL,
+    Guard,
+    GuardLimits,
+    PermissionRule,
+    Sandbox,
+    standard,
+    starts,
+)
 from tests.tools.kit import Place, use
 
 pytestmark = pytest.mark.spec("7")
@@ -379,8 +385,7 @@ async def test_a_tool_that_times_itself_is_told_with_the_time_it_had(
 ) -> None:
     import anyio
 
-    from reverie.tools import box
-    from reverie.tools.tool import Input, Output, Tool, ToolContext
+    from reverie.tools import Input, Output, Tool, ToolContext, box
 
     async def stuck(value: Input, context: ToolContext) -> Output:
         await anyio.sleep_forever()

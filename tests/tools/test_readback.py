@@ -8,14 +8,20 @@ from dataclasses import replace
 import pytest
 
 from reverie.layers import tool_results
-from reverie.session.library import SessionDisk
+from reverie.session import SessionDisk
 from reverie.settings import DEFAULTS
 from reverie.tools import Referenced
-from reverie.transcript.blocks import block_of
-from reverie.transcript.fold import apply
-from reverie.transcript.records import AssistantMessage, Entry, Record, ResultDecided
-from reverie.transcript.view import EMPTY, View
-from reverie.wire.given import tool_result
+from reverie.transcript import (
+    EMPTY,
+    AssistantMessage,
+    Entry,
+    Record,
+    ResultDecided,
+    View,
+    apply,
+    block_of,
+)
+from reverie.wire import tool_result
 from reverie.world import World
 from tests.tools.kit import SESSION, Place, use
 

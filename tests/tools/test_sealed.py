@@ -6,24 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from reverie.layers.tool_results import per_result
-from reverie.session.library import SessionDisk
-from reverie.store.files import Folder
+from reverie.layers import per_result
+from reverie.session import SessionDisk
+from reverie.store import Folder
 from reverie.testing import call, world
-from reverie.tools.sealed import SealedCalls
-from reverie.tools.tool import Referenced
-from reverie.transcript.blocks import block_of, text_block
-from reverie.transcript.fold import apply, expecting
-from reverie.transcript.names import reference
-from reverie.transcript.records import (
+from reverie.tools import Referenced, SealedCalls
+from reverie.transcript import (
+    EMPTY,
     AssistantMessage,
     Entry,
     Record,
     Replaced,
     Stand,
     UserMessage,
+    View,
+    apply,
+    block_of,
+    expecting,
+    reference,
+    text_block,
 )
-from reverie.transcript.view import EMPTY, View
 
 pytestmark = [pytest.mark.spec("3"), pytest.mark.spec("B11")]
 LARGE = "a line of output\n" * 5_000

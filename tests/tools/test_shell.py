@@ -15,9 +15,8 @@ from uuid import uuid4
 import anyio
 import pytest
 
-from reverie.tools import Toolbox
-from reverie.tools.process import Command, Gathered
-from reverie.tools.process import run as run_process
+from reverie.tools import Command, Gathered, Toolbox
+from reverie.tools import run as run_process
 from tests.tools.kit import Place, call, processes_with, result, use
 
 pytestmark = pytest.mark.spec("13")

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import InvalidInput
-from reverie.session.session import Session
+from reverie.session import Session
 from reverie.testing import ManualClock, ScriptedModel, call, reply
-from reverie.tools.places import AnyFiles
+from reverie.tools import AnyFiles, ToolContext
 from reverie.tools.snip_tool import snip_tool
-from reverie.tools.tool import ToolContext
-from reverie.wire.given import tool_result, user
+from reverie.wire import tool_result, user
 from tests.session.doors import opened
 from tests.transcript.test_fold import pairs_up
 

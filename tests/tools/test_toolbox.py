@@ -21,10 +21,10 @@ from reverie.tools import (
     Tool,
     ToolContext,
     ToolFailed,
+    problems,
     standard,
 )
-from reverie.tools.box import problems
-from reverie.transcript.blocks import dump
+from reverie.transcript import dump
 from reverie.world import ToolCall
 from tests.tools.kit import Place, call, raw, result, use
 

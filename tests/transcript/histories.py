@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from reverie.transcript.blocks import block, block_of, text_block
-from reverie.transcript.fold import apply
-from reverie.transcript.records import (
+from reverie.transcript import (
+    EMPTY,
     AssistantMessage,
     Attached,
     Boundary,
@@ -26,6 +25,7 @@ from reverie.transcript.records import (
     Recalled,
     Record,
     Replaced,
+    Request,
     ResultDecided,
     Rewound,
     Sent,
@@ -36,10 +36,14 @@ from reverie.transcript.records import (
     Unknown,
     Usage,
     UserMessage,
+    View,
     WordsRemoved,
+    apply,
+    block,
+    block_of,
+    render,
+    text_block,
 )
-from reverie.transcript.request import Request, render
-from reverie.transcript.view import EMPTY, View
 
 STRANGE = '{"type":"mystery","zeta":1e3,"alpha":[1.0,-0,{"b":2,"a":1E+2}],"text":"\\u00e9"}'
 HEADS = [

@@ -8,13 +8,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.transcript.audit.audit import MustSurvive, audit, binding, held
-from reverie.transcript.audit.names import READABLE, names_in, ranked
-from reverie.transcript.audit.parts import parts, stands_for_others, trouble
-from reverie.transcript.audit.tasks import open_tasks
-from reverie.transcript.blocks import block_of, blocks_of, estimate
-from reverie.transcript.messages import HEAD, INTERRUPTED, Item, Piece
-from reverie.transcript.names import reference
+from reverie.transcript import (
+    HEAD,
+    INTERRUPTED,
+    READABLE,
+    Item,
+    MustSurvive,
+    Piece,
+    binding,
+    block_of,
+    blocks_of,
+    estimate,
+    held,
+    names_in,
+    open_tasks,
+    parts,
+    ranked,
+    reference,
+    stands_for_others,
+    trouble,
+)
+from reverie.transcript.audit.audit import audit
 from tests.transcript.histories import build, histories
 
 pytestmark = pytest.mark.spec("B10")

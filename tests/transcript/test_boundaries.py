@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reverie.transcript.blocks import text_block
-from reverie.transcript.fold import apply
-from reverie.transcript.records import (
+from reverie.transcript import (
+    EMPTY,
     AssistantMessage,
     Boundary,
     Candidate,
@@ -21,8 +20,10 @@ from reverie.transcript.records import (
     Stand,
     Usage,
     UserMessage,
+    View,
+    apply,
+    text_block,
 )
-from reverie.transcript.view import EMPTY, View
 
 
 def folded(*records: Record) -> View:

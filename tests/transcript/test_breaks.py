@@ -10,23 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.settings import Settings
-from reverie.text.difference import first_byte
-from reverie.transcript.blocks import block_of, text_block
-from reverie.transcript.breaks import (
+from reverie.text import first_byte
+from reverie.transcript import (
     Break,
     BreakWatch,
+    HeadSet,
+    Item,
+    Mark,
+    Piece,
+    Request,
+    Sent,
+    Trail,
+    Usage,
+    block_of,
     compared,
     diagnosed,
+    message,
+    text_block,
 )
-from reverie.transcript.messages import Item, Piece, message
-from reverie.transcript.records import (
-    HeadSet,
-    Mark,
-    Sent,
-    Usage,
-)
-from reverie.transcript.request import Request
-from reverie.transcript.view import Trail
 
 pytestmark = [pytest.mark.spec("14"), pytest.mark.spec("B13")]
 

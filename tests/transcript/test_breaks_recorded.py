@@ -10,31 +10,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.transcript.blocks import text_block
-from reverie.transcript.breaks import (
-    BreakWatch,
-    compared,
-    watch_entries,
-)
-from reverie.transcript.codec import blobs, decode, encode
-from reverie.transcript.fold import apply, branch
-from reverie.transcript.messages import Item, message
-from reverie.transcript.records import (
+from reverie.transcript import (
     AssistantMessage,
+    BreakWatch,
     Entry,
     HeadSet,
+    Item,
     Mark,
     Replaced,
+    Request,
     ResultDecided,
     Rewound,
     Sent,
     Stand,
     Started,
+    Trail,
     Usage,
     UserMessage,
+    View,
+    apply,
+    blobs,
+    branch,
+    chain_at,
+    compared,
+    decode,
+    encode,
+    message,
+    render,
+    text_block,
+    watch_entries,
 )
-from reverie.transcript.request import Request, chain_at, render
-from reverie.transcript.view import Trail, View
 
 from .histories import Builder, build, histories
 

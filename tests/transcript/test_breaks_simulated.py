@@ -7,13 +7,30 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from reverie.simulator import Engine, SimulatedModel, call, script
-from reverie.transcript.blocks import block_of, dump, members, text_block
-from reverie.transcript.breaks import Break, BreakWatch, watch_entries
-from reverie.transcript.fold import apply
-from reverie.transcript.messages import Item, message
-from reverie.transcript.records import Entry, HeadSet, Record, Replaced, Sent, Stand, UserMessage
-from reverie.transcript.request import Request, render
-from reverie.transcript.view import EMPTY, Trail, View
+from reverie.transcript import (
+    EMPTY,
+    Break,
+    BreakWatch,
+    Entry,
+    HeadSet,
+    Item,
+    Record,
+    Replaced,
+    Request,
+    Sent,
+    Stand,
+    Trail,
+    UserMessage,
+    View,
+    apply,
+    block_of,
+    dump,
+    members,
+    message,
+    render,
+    text_block,
+    watch_entries,
+)
 from reverie.world import complete
 
 pytestmark = [pytest.mark.spec("14"), pytest.mark.spec("B13")]

@@ -8,12 +8,27 @@ from dataclasses import fields
 import pytest
 from hypothesis import given
 
-from reverie.transcript.blocks import text_block
-from reverie.transcript.codec import BLOBS, blob_name, blobs, decode, encode
-from reverie.transcript.fold import apply, branch, fold
-from reverie.transcript.records import Entry, HeadSet, Started, Unknown, UserMessage
-from reverie.transcript.request import Request, chain_at, render
-from reverie.transcript.view import EMPTY, View
+from reverie.transcript import (
+    BLOBS,
+    EMPTY,
+    Entry,
+    HeadSet,
+    Request,
+    Started,
+    Unknown,
+    UserMessage,
+    View,
+    apply,
+    blob_name,
+    blobs,
+    branch,
+    chain_at,
+    decode,
+    encode,
+    render,
+    text_block,
+)
+from reverie.transcript.fold import fold
 
 from .histories import Builder, build, histories
 

@@ -13,12 +13,22 @@ from types import ModuleType
 import pytest
 
 from reverie.errors import ImportFailed
-from reverie.transcript.codec import blobs, decode, encode
-from reverie.transcript.fold import apply, fold
-from reverie.transcript.recorded import Recorded, is_ours, read
-from reverie.transcript.records import AssistantMessage, Replaced, UserMessage
-from reverie.transcript.request import render
-from reverie.transcript.view import EMPTY, View
+from reverie.transcript import (
+    EMPTY,
+    AssistantMessage,
+    Recorded,
+    Replaced,
+    UserMessage,
+    View,
+    apply,
+    blobs,
+    decode,
+    encode,
+    is_ours,
+    read,
+    render,
+)
+from reverie.transcript.fold import fold
 
 from .test_fold import pairs_up
 

@@ -6,11 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.transcript.blocks import block_of, dump, estimate, text_block
-from reverie.transcript.fold import apply
-from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Usage, UserMessage
-from reverie.transcript.tokens import context_window
-from reverie.transcript.view import EMPTY
+from reverie.transcript import (
+    EMPTY,
+    AssistantMessage,
+    Entry,
+    HeadSet,
+    Usage,
+    UserMessage,
+    apply,
+    block_of,
+    context_window,
+    dump,
+    estimate,
+    text_block,
+)
 
 pytestmark = pytest.mark.spec("2")
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.transcript.view import Roll, Trail, VersionedMap
+from reverie.transcript import Roll, Trail, VersionedMap
 
 pytestmark = pytest.mark.spec("1")
 

@@ -16,23 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import Held, InvalidInput
-from reverie.memory.format.entry import new
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.memory.words import ForgetWords
-from reverie.session.library import Library
-from reverie.session.session import Session
+from reverie.memory import ForgetWords, Origin, Trust, new
+from reverie.session import Library, Session
 from reverie.settings import DEFAULTS
-from reverie.store.home import canonical_root
-from reverie.store.lists import Forgotten
-from reverie.store.memories import Memories
-from reverie.store.plain import digest
+from reverie.store import Forgotten, Memories, canonical_root, digest
 from reverie.testing import call, reply
-from reverie.transcript.blocks import block_of
-from reverie.transcript.records import HeadSet, ResultDecided
-from reverie.transcript.request import render
-from reverie.upkeep.forget import ForgetReport, Forgetting, unfinished
-from reverie.wire.given import tool_result, user
+from reverie.transcript import HeadSet, ResultDecided, block_of, render
+from reverie.upkeep import ForgetReport, Forgetting, unfinished
+from reverie.wire import tool_result, user
 from tests.conftest import Scale
 from tests.faults import Death, When, every_kill, quick_folder
 from tests.memory.folders import index_faults

@@ -14,12 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import InvalidInput, PathRefused, ReverieError
-from reverie.store.files import Changed
+from reverie.store import Changed
+from reverie.upkeep import CLIENTS, KnownClients, ProxyAddress, jsonc
 from reverie.upkeep import install as plans
-from reverie.upkeep import jsonc
-from reverie.upkeep.install import CLIENTS
-from reverie.upkeep.installed import KnownClients
-from reverie.upkeep.proxy_address import ProxyAddress
 
 pytestmark = pytest.mark.spec("18.client-settings")
 

@@ -13,9 +13,8 @@ import pytest
 
 import reverie
 from reverie.memory import versions
-from reverie.store.memories import history_folder
-from reverie.upkeep.place import ProjectPlace
-from reverie.upkeep.recall import OpenRecall
+from reverie.store import history_folder
+from reverie.upkeep import OpenRecall, ProjectPlace
 from reverie.world import say_nothing
 
 pytestmark = pytest.mark.spec("18.web")

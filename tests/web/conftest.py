@@ -16,19 +16,14 @@ import pytest
 from click.testing import CliRunner
 from starlette.types import ASGIApp
 
-from reverie.apps.cli.app import build
-from reverie.apps.web.app import application
-from reverie.apps.web.desk import Desk
-from reverie.apps.web.figures import Commands
-from reverie.apps.web.gate import Gate
-from reverie.apps.web.keeper import Keeper
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.session.session import Session
+from reverie.apps.cli import build
+from reverie.apps.web import Commands, Desk, Gate, Keeper, application
+from reverie.memory import Origin, Trust
+from reverie.session import Session
 from reverie.settings import DEFAULTS
-from reverie.store.memories import Memories
-from reverie.upkeep.place import ProjectPlace
-from reverie.wire.given import tool_result, user
+from reverie.store import Memories
+from reverie.upkeep import ProjectPlace
+from reverie.wire import tool_result, user
 from tests.cli.conftest import made, process, project, run  # noqa: F401 - fixtures
 
 HOSTILE = (

@@ -7,11 +7,19 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from reverie.fleet.here import at_work
-from reverie.fleet.jobs import JobEnd, Progress, TakenJob, nightly, of_session
-from reverie.fleet.ledger import FleetLedger
-from reverie.fleet.rates import Limits, Rates, set_budget
-from reverie.fleet.work import LOG
+from reverie.fleet import (
+    LOG,
+    FleetLedger,
+    JobEnd,
+    Limits,
+    Progress,
+    Rates,
+    TakenJob,
+    at_work,
+    nightly,
+    of_session,
+    set_budget,
+)
 
 NIGHT = "2026-11-17"
 GONE = "host-a:4711:0123456789abcdef"

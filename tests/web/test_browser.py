@@ -14,9 +14,8 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.fleet.ledger import FleetLedger
-from reverie.fleet.local import open_local
-from reverie.store.home import canonical_root
+from reverie.fleet import FleetLedger, open_local
+from reverie.store import canonical_root
 from tests.cli.conftest import Run
 from tests.processes import running
 from tests.web.conftest import Page, talk
@@ -238,8 +237,8 @@ def test_a_running_session_is_followed(page: Page, browser: Browser, project: Pa
 
 
 async def _goes_on(project: Path, ident: str) -> None:
-    from reverie.session.session import Session
-    from reverie.wire.given import user
+    from reverie.session import Session
+    from reverie.wire import user
     from tests.web.conftest import reply
 
     async with Session.open(project, resume=ident, model="test-model") as session:

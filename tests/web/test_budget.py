@@ -11,11 +11,8 @@ from typing import Any
 
 import pytest
 
-from reverie.apps.web.desk import HERE
-from reverie.apps.web.plots import MAX_POINTS, stacked
-from reverie.apps.web.recall import RESULTS
-from reverie.upkeep.memory_index import COUNTED, MemoryQuery
-from reverie.upkeep.session_index import PAGE
+from reverie.apps.web import HERE, MAX_POINTS, RESULTS, stacked
+from reverie.upkeep import COUNTED, PAGE, MemoryQuery
 from tests.conftest import Scale
 from tests.web.conftest import Page
 

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.apps.web.events import MAX_CLIENTS, MAX_QUEUED, RELOAD, EventStream, Hub, OpenPage
+from reverie.apps.web import MAX_CLIENTS, MAX_QUEUED, RELOAD, EventStream, Hub, OpenPage
 
 pytestmark = pytest.mark.spec("18.web")
 

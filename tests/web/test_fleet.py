@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 
 from reverie.apps.web import show
-from reverie.fleet.jobs import Job, JobEnd
-from reverie.fleet.ledger import FleetLedger
-from reverie.fleet.local import open_local
-from reverie.upkeep.place import ProjectPlace
+from reverie.fleet import FleetLedger, Job, JobEnd, open_local
+from reverie.upkeep import ProjectPlace
 from tests.cli.conftest import Run
 from tests.web.conftest import HOSTILE, Page, opened
 from tests.web.nights import GONE, half_a_night, job, taken

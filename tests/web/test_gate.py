@@ -7,9 +7,7 @@ import re
 
 import pytest
 
-from reverie.apps.web.app import application
-from reverie.apps.web.desk import HERE
-from reverie.apps.web.gate import HEADERS, Gate
+from reverie.apps.web import HEADERS, HERE, Gate, application
 from tests.web.conftest import Page, Visitor
 
 pytestmark = pytest.mark.spec("18.web")

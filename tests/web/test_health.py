@@ -15,19 +15,14 @@ from typing import Any
 
 import pytest
 
-from reverie.apps.team.server import app
-from reverie.apps.web import show
-from reverie.apps.web.figures import Commands
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
+from reverie.apps.team import app
+from reverie.apps.web import Commands, show
+from reverie.memory import Origin, Trust
 from reverie.serving import serving
-from reverie.store.memories import Memories
-from reverie.store.rules import RuleStore
-from reverie.team.client import TeamClient
-from reverie.team.database import open_database
+from reverie.store import Memories, RuleStore
+from reverie.team import TeamClient, TeamStore, open_database
 from reverie.team.round import sync
-from reverie.team.store import TeamStore
-from reverie.upkeep.place import ProjectPlace
+from reverie.upkeep import ProjectPlace
 from tests.cli.conftest import Run
 from tests.web.conftest import HOSTILE, Page, opened
 from tests.web.test_screens import words
@@ -190,7 +185,7 @@ def test_a_finding_leads_to_its_line(page: Page) -> None:
 
 
 def test_a_fleet_is_shown_where_one_was_planned(page: Page, run: Run) -> None:
-    from reverie.fleet.local import open_local
+    from reverie.fleet import open_local
 
     assert "No plan was made here" in words(page.settled("/health").text)
     assert not (page.desk.place.home / "fleet").exists()

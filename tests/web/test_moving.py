@@ -10,17 +10,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reverie.apps.web import show
-from reverie.apps.web.plots import stacked
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.session.session import Session
-from reverie.transcript.blocks import text_block
-from reverie.transcript.breaks import ChangedPart
-from reverie.transcript.records import Attached, Candidate, Recalled
-from reverie.transcript.request import Difference
-from reverie.upkeep.cache import place_value
-from reverie.wire.given import user
+from reverie.apps.web import show, stacked
+from reverie.memory import Origin, Trust
+from reverie.session import Session
+from reverie.transcript import Attached, Candidate, ChangedPart, Difference, Recalled, text_block
+from reverie.upkeep import place_value
+from reverie.wire import user
 from tests.cli.conftest import Run
 from tests.web.conftest import HOSTILE, Page, reply
 from tests.web.test_screens import words

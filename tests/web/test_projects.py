@@ -14,14 +14,17 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.apps.web.desk import SHOWN_PROJECTS
-from reverie.apps.web.gate import HEADERS, Gate
-from reverie.apps.web.switcher import Switcher
+from reverie.apps.web import HEADERS, SHOWN_PROJECTS, Gate, Switcher
 from reverie.store import addresses
 from reverie.store import home as places
-from reverie.upkeep.derived import NAME
-from reverie.upkeep.place import ProjectPlace
-from reverie.upkeep.projects import find_project, home_projects, project_key, project_name
+from reverie.upkeep import (
+    NAME,
+    ProjectPlace,
+    find_project,
+    home_projects,
+    project_key,
+    project_name,
+)
 from tests.web.conftest import HOSTILE, InThisProcess, Visitor, talk
 
 pytestmark = pytest.mark.spec("18.web-projects")

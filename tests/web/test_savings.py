@@ -11,10 +11,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reverie.apps.web import show
-from reverie.apps.web.plots import stacked
-from reverie.apps.web.savings import work
-from reverie.upkeep.savings import Savings
+from reverie.apps.web import show, stacked, work
+from reverie.upkeep import Savings
 from tests.cli.conftest import Run
 from tests.web.conftest import Page, talk
 from tests.web.test_screens import words

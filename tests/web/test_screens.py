@@ -12,12 +12,10 @@ import anyio
 import pytest
 
 from reverie.apps.web import show
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.session.session import Session
-from reverie.upkeep.cache import cache_report
-from reverie.upkeep.timeline import KINDS, kinds_of
-from reverie.wire.given import user
+from reverie.memory import Origin, Trust
+from reverie.session import Session
+from reverie.upkeep import KINDS, cache_report, kinds_of
+from reverie.wire import user
 from tests.cli.conftest import Run
 from tests.web.conftest import HOSTILE, Page, reply, talk
 
@@ -302,7 +300,7 @@ def parsed(text: str) -> list[tuple[str, list[tuple[str, str | None]]]]:
 
 
 def _rows(page: Page) -> list[dict[str, str]]:
-    from reverie.upkeep.memory_index import MemoryQuery
+    from reverie.upkeep import MemoryQuery
 
     return page.desk.memories.page(MemoryQuery())[0]
 

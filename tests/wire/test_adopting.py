@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 import reverie
 from reverie.errors import PromptTooLong
-from reverie.wire.adopting import adopt
-from reverie.wire.forms import called, edited
-from reverie.wire.reading import Format, content_blocks, format_of, heard, value_of
+from reverie.wire import Format, adopt, called, content_blocks, edited, format_of, heard, value_of
 from tests.api.lists import FORMS, calls_of, results_of
 
 pytestmark = pytest.mark.spec("18.wire")

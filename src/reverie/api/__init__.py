@@ -3,3 +3,24 @@
 Each name of `reverie.__all__` stands here or further down, and is loaded when it is first used.
 Nothing in this room decides: it hands arguments down and plain values up.
 """
+
+from __future__ import annotations
+
+from reverie.lazy import offered
+
+__getattr__ = offered(
+    __name__,
+    {
+        "address": "Address",
+        "async_fitter": "AsyncFitter",
+        "async_memory": "AsyncMemory",
+        "async_toolset": "AsyncToolset",
+        "blocking_faces": "BlockingAgent BlockingSession",
+        "clients": "RulesModel",
+        "learning": "Learning beside",
+        "pool": "LIMIT Pool grounds shared",
+        "roles": "roles_of",
+        "toolset": "Answer Offer Toolset tools",
+        "wrapping": "WrapRules Wrapping",
+    },
+)

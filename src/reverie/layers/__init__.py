@@ -13,26 +13,10 @@ Public are `View`, `World`, `Record`, `Layer`, the makers of records `clear`, `s
 and `attach`, and the ready tuples `COLLAPSE` and `CLASSIC`.
 """
 
+# pyright: reportUnsupportedDunderAll=false
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from reverie.light import offered
-
-if TYPE_CHECKING:
-    from reverie.layers.order import BEFORE_A_REQUEST, COMPACTION, WHEN_ADDED
-    from reverie.layers.own import (
-        Layer,
-        Record,
-        View,
-        World,
-        attach,
-        before_a_request,
-        clear,
-        replace,
-        store,
-    )
-    from reverie.layers.ready import CLASSIC, COLLAPSE
+from reverie.lazy import offered
 
 __all__ = [
     "BEFORE_A_REQUEST",
@@ -54,8 +38,21 @@ __all__ = [
 __getattr__ = offered(
     __name__,
     {
+        "collapse": "FOLDED SEALED",
+        "collapse.lines": "seal_lines",
+        "collapse.price": "priced",
+        "collapse.words": "PASTE",
+        "compaction": "CompactionFailed",
+        "compaction.summary": "stand",
+        "dreaming": "Gates MAX_LISTED MAX_SENT",
+        "extraction": "WordsSaid closed fresh is_listed saved_since turns_since user_words",
+        "microcompaction": "CLEARED COMPACTABLE by_cache_edit by_time context_management freed "
+        "managed_options",
         "order": "BEFORE_A_REQUEST COMPACTION WHEN_ADDED",
         "own": "Layer Record View World attach before_a_request clear replace store",
         "ready": "CLASSIC COLLAPSE",
+        "session_memory.compaction": "INTRO",
+        "snip": "SNIPPED",
+        "tool_results": "cut ends file_name per_message per_result",
     },
 )

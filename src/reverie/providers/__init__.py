@@ -4,3 +4,22 @@ A provider translates and never decides: what is sent is the request it is hande
 comes back is kept as received. None of them reads the environment or a file, and an SDK
 is imported only where a provider that needs it is built.
 """
+
+from __future__ import annotations
+
+from reverie.lazy import offered
+
+__getattr__ = offered(
+    __name__,
+    {
+        "anthropic": "AnthropicModel anthropic_model",
+        "capabilities": "LIFETIMES informed tabled",
+        "choose": "DEFAULT_ANTHROPIC DEFAULT_OPENAI model_for",
+        "connection": "Connection SdkErrors",
+        "embeddings": "BATCH LocalEmbeddings endpoint_embeddings",
+        "minilm": "MAX_TOKENS MiniLM PACKAGE SIZE",
+        "openai": "BASE_URL OpenAIModel WireFormat openai_model",
+        "prices": "dollars money price_of",
+        "retry": "LONGEST_WAIT OVERLOAD_PATIENCE Retries asked_wait persist",
+    },
+)

@@ -1,1 +1,46 @@
 """The shell around the fold: sessions, forks, background work."""
+
+from __future__ import annotations
+
+from reverie.lazy import offered
+
+__getattr__ = offered(
+    __name__,
+    {
+        "attachments": "Attachments bounded date_change date_line find_skills frontmatter "
+        "local_date skills_listed",
+        "budget": "Budget CountsRetries weight",
+        "compaction.restoring": "RESTORED",
+        "compaction.summariser": "NamedSummariser summariser_for",
+        "context": "gather index_files instruction_files memory_section path_rules work_root",
+        "dream.branch": "Branch Dream dreams_folder",
+        "dream.rules": "doubted",
+        "dream.run": "Dreamer RETRIES told",
+        "dream.watch": "ALLOWED",
+        "extraction.files": "MAX_BYTES MemoryDraft",
+        "extraction.landing": "HeardWords WordsSource judge land",
+        "extraction.log": "LoggingFiles append log_tools refusal",
+        "extraction.past": "Allowance PastSession learn lessons",
+        "extraction.repeats": "said_again",
+        "extraction.run": "ExtractionContext guards_at",
+        "fork": "Fork PLACEHOLDER Tally",
+        "hooks": "EVENTS Hook HookEvent Hooks MAX_CONTEXT MAX_OUTPUT hooks_for load_hooks",
+        "jobs": "Jobs process_limit",
+        "library": "Library NoDisk SessionDisk",
+        "loop": "BEGIN ROUND TurnUnderWay run_turn",
+        "opening": "Head",
+        "recall.checked": "CheckedClaim LATE Repository line",
+        "recall.index": "Looked MemoryIndex",
+        "recall.ledger": "in_a_row injected ledgers",
+        "recall.meaning": "LOCAL_MAX local_model meanings",
+        "recall.notes": "Chosen RecalledNotes ShownNote attachment days note part",
+        "recall.recall": "Recall",
+        "recall.select": "RecalledBefore begins_turn is_noise said selector_for words",
+        "recall.touched": "Touched",
+        "recall.young": "young_memories",
+        "rules": "ProjectRules TurnRules",
+        "session": "AFTER_A_TURN Session",
+        "stops": "AGAIN CALL_CUT_OFF CUT_OFF EMPTY PAUSES",
+        "turn": "Inbox Spend ToolEnded ToolStarted TurnEnding TurnEvent TurnLimits TurnResult",
+    },
+)

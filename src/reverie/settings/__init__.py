@@ -7,6 +7,7 @@ becomes a `Problem`, and the next source answers.
 
 from __future__ import annotations
 
+from reverie.lazy import offered
 from reverie.settings.flags import Flags, FlagState
 from reverie.settings.kinds import Setting, SettingValue, camel
 from reverie.settings.numbers import DEFAULTS, SETTINGS, Settings
@@ -38,3 +39,13 @@ __all__ = [
     "variable",
     "with_flag",
 ]
+
+__getattr__ = offered(
+    __name__,
+    {
+        "claude": "claude_settings",
+        "numbers": "NOTES SCALED",
+        "sources": "ORDERED settings_file",
+        "trust": "record_key was_declined",
+    },
+)

@@ -7,6 +7,7 @@ real providers, keeps to the clock it is given, and reaches nothing outside.
 
 from __future__ import annotations
 
+from reverie.lazy import offered
 from reverie.simulator.answers import (
     Answerer,
     Script,
@@ -59,3 +60,18 @@ __all__ = [
     "script",
     "thought",
 ]
+
+__getattr__ = offered(
+    __name__,
+    {
+        "answers": "Given answer last_text",
+        "cache": "AutomaticCache",
+        "checks": "check",
+        "edits": "CLEARED",
+        "faults": "Plan cut error from_json garbled page raw slow",
+        "profiles": "LIFETIMES",
+        "prompt": "digest",
+        "server": "serve serving",
+        "wire": "Sending befallen streamed",
+    },
+)

@@ -6,109 +6,39 @@ the shell and the sandbox.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from reverie.light import offered
-
-if TYPE_CHECKING:
-    from reverie.tools.box import Toolbox
-    from reverie.tools.files import EDIT, READ, WRITE
-    from reverie.tools.guard import Denial, Guard, GuardLimits, Guards
-    from reverie.tools.kit import STANDARD, standard
-    from reverie.tools.listing import GLOB, LIST
-    from reverie.tools.permissions import (
-        Asker,
-        Judgement,
-        PermissionAnswer,
-        PermissionPolicy,
-        PermissionRoots,
-        PermissionRule,
-        Question,
-        Verdict,
-    )
-    from reverie.tools.places import AnyFiles
-    from reverie.tools.readback import READ_BACK
-    from reverie.tools.rules import keep, load_rules, with_rule
-    from reverie.tools.sandbox import Sandbox
-    from reverie.tools.searching import GREP
-    from reverie.tools.shell import BASH, BASH_OUTPUT, KILL_SHELL
-    from reverie.tools.tool import (
-        Denied,
-        Output,
-        ReadLog,
-        Referenced,
-        ReferenceSource,
-        Registry,
-        StoredResults,
-        Tool,
-        ToolContext,
-        ToolFailed,
-    )
-
-__all__ = [
-    "BASH",
-    "BASH_OUTPUT",
-    "EDIT",
-    "GLOB",
-    "GREP",
-    "KILL_SHELL",
-    "LIST",
-    "READ",
-    "READ_BACK",
-    "STANDARD",
-    "WRITE",
-    "AnyFiles",
-    "Asker",
-    "Denial",
-    "Denied",
-    "Guard",
-    "GuardLimits",
-    "Guards",
-    "Judgement",
-    "Output",
-    "PermissionAnswer",
-    "PermissionPolicy",
-    "PermissionRoots",
-    "PermissionRule",
-    "Question",
-    "ReadLog",
-    "ReferenceSource",
-    "Referenced",
-    "Registry",
-    "Sandbox",
-    "StoredResults",
-    "Tool",
-    "ToolContext",
-    "ToolFailed",
-    "Toolbox",
-    "Verdict",
-    "keep",
-    "load_rules",
-    "standard",
-    "with_rule",
-]
+from reverie.lazy import offered
 
 __getattr__ = offered(
     __name__,
     {
-        "box": "Toolbox",
+        "box": "Toolbox bounded problems",
+        "command": "Unclear parse plain_words segments",
+        "confined": "ConfinedFiles Slot",
         "files": "EDIT READ WRITE",
-        "guard": "Denial Guard GuardLimits Guards",
+        "forbidden": "starts",
+        "guard": "Denial Guard GuardLimits Guards READING SHELL WRITING",
+        "json_schema": "MAX_TOLD checker",
+        "kit": "STANDARD standard",
         "listing": "GLOB LIST",
-        "permissions": (
-            "Asker Judgement PermissionAnswer PermissionPolicy PermissionRoots PermissionRule "
-            "Question Verdict"
-        ),
+        "mcp.config": "servers_in",
+        "mcp.stdio": "Lines LongLine",
+        "permissions": "Asker Judgement MAX_WORDS PermissionAnswer PermissionPolicy "
+        "PermissionRoots PermissionRule Question Verdict",
         "places": "AnyFiles",
+        "process": "Command Gathered run",
+        "questions": "ADDED REMOVED Row asked_for diff read_answer",
+        "reach": "BEYOND",
         "readback": "READ_BACK",
-        "rules": "keep load_rules with_rule",
-        "sandbox": "Sandbox",
+        "readonly": "box_of",
+        "remembering": "RememberingFiles",
+        "rules": "keep load_rules parse_rule with_rule",
+        "runner": "DENIED ToolRunner",
+        "sandbox": "Sandbox SandboxBox",
+        "sealed": "SealedCalls",
         "searching": "GREP",
         "shell": "BASH BASH_OUTPUT KILL_SHELL",
-        "tool": (
-            "Denied Output ReadLog Referenced ReferenceSource Registry StoredResults Tool "
-            "ToolContext ToolFailed"
-        ),
-        "kit": "STANDARD standard",
+        "tool": "Denied FileChange Input Output ReadLog ReferenceSource Referenced Registry "
+        "StoredResults Tool ToolContext ToolFailed",
+        "wall": "version",
     },
 )

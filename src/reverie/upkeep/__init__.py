@@ -2,3 +2,37 @@
 
 It works things out and prints nothing.
 """
+
+from __future__ import annotations
+
+from reverie.lazy import offered
+
+__getattr__ = offered(
+    __name__,
+    {
+        "cache": "cache_report place_value",
+        "derived": "NAME",
+        "doctor": "EXTRAS",
+        "foreign_exports": "exported items_in time_of",
+        "forget": "ForgetReport Forgetting unfinished",
+        "install": "CLIENTS",
+        "installed": "KnownClients",
+        "memory": "open_memory",
+        "memory_index": "COUNTED MemoryQuery",
+        "memory_transfer": "ImportCandidate exported_files import_file restore",
+        "moving_in": "MAX_WAITING",
+        "place": "ProjectPlace",
+        "plugin": "plugin_files",
+        "projects": "find_project home_projects project_key project_name",
+        "proxy_address": "ProxyAddress known_token",
+        "recall": "OpenRecall",
+        "rules": "set_level",
+        "savings": "Savings",
+        "scan": "LARGEST",
+        "session_index": "PAGE",
+        "stats": "project_stats",
+        "tasks": "TaskOutcome TaskRun entered",
+        "timeline": "KINDS kinds_of",
+        "transfer": "lines_of",
+    },
+)

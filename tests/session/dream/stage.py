@@ -9,19 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reverie.memory.format.entry import new
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.session.budget import Budget
-from reverie.session.dream.run import Dreamer
-from reverie.session.extraction.run import guards_at
-from reverie.session.library import Library
+from reverie.memory import Origin, Trust, new
+from reverie.session import Budget, Dreamer, Library, guards_at
 from reverie.settings import DEFAULTS, Settings
-from reverie.store.files import Folder
-from reverie.store.memories import Memories
+from reverie.store import Folder, Memories
 from reverie.testing import FixedFlags, ManualClock, MemoryDisk, ScriptedModel, call, reply
-from reverie.transcript.request import Request
-from reverie.transcript.tasks import DreamTask
+from reverie.transcript import DreamTask, Request
 from reverie.world import Notice, Reply, World
 
 NOW = 1_790_000_000.0

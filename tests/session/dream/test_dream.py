@@ -12,12 +12,12 @@ import anyio
 import pytest
 
 from reverie.errors import Held, NotFound
+from reverie.session import Branch, Dreamer, dreams_folder
 from reverie.session.dream import doors
-from reverie.session.dream.branch import Branch, dreams_folder
-from reverie.session.dream.run import Dreamer, dream
+from reverie.session.dream.run import dream
 from reverie.store.consolidation import NAME as LOCK
 from reverie.testing import ScriptedModel, call, reply
-from reverie.transcript.request import Request
+from reverie.transcript import Request
 from reverie.world import Event
 from tests.session.dream.stage import BY_USER, NOW, Stage, copy_of, memory, reads, rounds, writes
 

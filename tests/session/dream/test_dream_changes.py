@@ -11,14 +11,11 @@ from typing import Any
 import pytest
 
 from reverie.embedded import EmbeddedModel
+from reverie.memory import CheckInput, Origin, TopicFile, Trust, check, is_topic
 from reverie.memory.format import index as indexes
-from reverie.memory.format.entry import TopicFile, is_topic
-from reverie.memory.hygiene.check import CheckInput, check
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
+from reverie.session import RETRIES, Dream, told
 from reverie.session.dream import doors
-from reverie.session.dream.branch import Dream
-from reverie.session.dream.run import RETRIES, dream, told
+from reverie.session.dream.run import dream
 from reverie.testing import call
 from tests.session.dream.stage import BY_USER, NOW, Stage, memory, reads, rounds, writes
 

@@ -16,22 +16,28 @@ import pytest
 
 from reverie.embedded import EmbeddedModel
 from reverie.errors import PromptTooLong
-from reverie.session.dream.branch import Dream, dreams_folder
-from reverie.session.dream.run import Dreamer, dream
-from reverie.session.fork import Fork
-from reverie.session.library import Library
-from reverie.simulator import Engine, call, thought
-from reverie.simulator.answers import Given, last_text
-from reverie.store.lists import learned_window
+from reverie.session import Dream, Dreamer, Fork, Library, dreams_folder
+from reverie.session.dream.run import dream
+from reverie.simulator import Engine, Given, call, last_text, thought
+from reverie.store import learned_window
 from reverie.testing import ScriptedModel, reply
 from reverie.testing import call as block
-from reverie.transcript.blocks import Block, Object
+from reverie.transcript import (
+    Block,
+    Entry,
+    Failed,
+    ForkEnded,
+    Object,
+    Replaced,
+    Request,
+    Sent,
+    UserMessage,
+    reference,
+    render,
+)
 from reverie.transcript.fold import fold
-from reverie.transcript.names import reference
-from reverie.transcript.records import Entry, Failed, ForkEnded, Replaced, Sent, UserMessage
-from reverie.transcript.request import Request, render
 from reverie.transcript.tasks import Task
-from reverie.wire.given import user
+from reverie.wire import user
 from reverie.world import Capabilities, complete
 from tests.session.compacts import ASKED, Claiming, a_summary
 from tests.session.compacts import Stage as Talking

@@ -11,20 +11,14 @@ import pytest
 
 from reverie.embedded import EmbeddedModel
 from reverie.layers import dreaming
-from reverie.memory.branch import judged_once
-from reverie.memory.hygiene.check import CheckInput, check
-from reverie.memory.ranking import IndexLimits
-from reverie.memory.repair.repair import repaired
-from reverie.memory.trust import Trust
+from reverie.memory import CheckInput, IndexLimits, Trust, check, judged_once, repaired
+from reverie.session import doubted
 from reverie.session.dream import doors
-from reverie.session.dream.rules import doubted
 from reverie.session.dream.run import dream
 from reverie.settings import DEFAULTS
-from reverie.store.rule_rows import list_rules
-from reverie.store.rules import RuleStore
+from reverie.store import RuleStore, list_rules
 from reverie.testing import ScriptedModel, call
-from reverie.transcript.request import Request
-from reverie.transcript.tasks import DoubtedRule
+from reverie.transcript import DoubtedRule, Request
 from tests.session.dream.stage import BY_USER, NOW, Stage, played, reads, rounds
 
 pytestmark = [pytest.mark.spec("B20.dream")]

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
+from reverie.session import ALLOWED, Session
 from reverie.session.dream import doors
-from reverie.session.dream.watch import ALLOWED
-from reverie.session.session import Session
 from reverie.testing import ScriptedModel
-from reverie.transcript.request import Request
-from reverie.wire.given import user
+from reverie.transcript import Request
+from reverie.wire import user
 from reverie.world import Capabilities, Notice
 from tests.session.doors import opened
 from tests.session.dream.stage import NOW, Stage

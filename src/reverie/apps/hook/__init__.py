@@ -1,1 +1,12 @@
 """Programs that other agents run as hooks: small, alone, and quick to start."""
+
+from __future__ import annotations
+
+from reverie.lazy import offered
+
+__getattr__ = offered(
+    __name__,
+    {
+        "events": "main",
+    },
+)

@@ -12,6 +12,7 @@ from reverie.apps.replay.course import Course, CourseStep, of_entries, of_lines
 from reverie.apps.replay.figures import CAVEAT, Figures, MeasuredSession, measured
 from reverie.apps.replay.page import page
 from reverie.apps.replay.policies import POLICIES, PolicyName, ReplayPolicy
+from reverie.lazy import offered
 
 __all__ = [
     "CAVEAT",
@@ -27,3 +28,18 @@ __all__ = [
     "of_lines",
     "page",
 ]
+
+__getattr__ = offered(
+    __name__,
+    {
+        "binding": "Bindings",
+        "course": "FACTS TOOLS TOOL_TOKENS stand_in",
+        "figures": "plays",
+        "meter": "Meter tokens",
+        "needs": "identifiers",
+        "plots": "PlotMark Series areas lines ratios shares short steps thinned",
+        "policies": "plain_marks",
+        "run": "PlayedRound Seen movement paired play",
+        "stage": "ReplayStage",
+    },
+)

@@ -1,1 +1,13 @@
 """The team server: HTTP over `team.store`, and nothing that another door needs."""
+
+from __future__ import annotations
+
+from reverie.lazy import offered
+
+__getattr__ = offered(
+    __name__,
+    {
+        "batch": "batch_in",
+        "server": "app",
+    },
+)

@@ -1,0 +1,1 @@
+from reverie.apps.hook.events import main as main

@@ -1,0 +1,16 @@
+from reverie.text.counts import age as age
+from reverie.text.counts import plural as plural
+from reverie.text.counts import size as size
+from reverie.text.dates import expired as expired
+from reverie.text.dates import relative as relative
+from reverie.text.difference import first_byte as first_byte
+from reverie.text.spans import closeness as closeness
+from reverie.text.tokens import LONGEST as LONGEST
+from reverie.text.tokens import stem as stem
+from reverie.text.untrusted import NAME as NAME
+from reverie.text.untrusted import defused as defused
+from reverie.text.untrusted import find as find
+from reverie.text.untrusted import frame as frame
+from reverie.text.untrusted import reveal as reveal
+from reverie.text.untrusted import strip as strip
+from reverie.text.untrusted import unframe as unframe
