@@ -27,7 +27,7 @@ from scripts.golden import (
     unpacked,
 )
 
-pytestmark = pytest.mark.spec("1")
+pytestmark = pytest.mark.spec("1.homes")
 
 
 @pytest.fixture(scope="module")
@@ -111,10 +111,11 @@ def test_words_are_forgotten_in_every_file(golden: Golden):
         done = memory.forget("zebra")
         assert done.proven
         memory.forget("Postgres 16")
+        memory.forget("module_2/part.py")
         with pytest.raises(StoreError, match="forgotten"):
             memory.add("Postgres 16 again")
-    left = [p for p in golden.home.rglob("*") if p.is_file() and b"zebra" in p.read_bytes()]
-    assert left == []
+    for path in (p for p in golden.home.rglob("*") if p.is_file()):
+        assert not re.search(rb"zebra|module_2/part", path.read_bytes()), path
 
 
 # --- sessions
@@ -136,14 +137,34 @@ def test_a_resumed_session_sends_the_same_bytes(golden: Golden, expected: Any, p
 def test_a_stored_result_is_read_back(golden: Golden, expected: Any):
     with reverie.blocking(session_of(golden, "collapse", expected["sessions"]["collapse"])) as one:
         one.add("Read it again")
-        (known,) = re.findall(r"> run 2 (r:\w{6})", json.dumps(one.prepare().anthropic()))
+        sent = json.dumps(one.prepare().anthropic())
+        (known,) = re.findall(r"> Bash\W+make part-2\W+(r:\w{6})", sent)
         asked = {"reference": known, "query": "line 199"}
         call = {"type": "tool_use", "id": "toolu_back", "name": "read_back", "input": asked}
         assert "line 199 of src/module_2/part.py" in json.dumps(one.handle(call))
 
 
+def test_a_new_result_is_stored_beside_the_old_ones(golden: Golden, expected: Any):
+    """A client's settings allow it to read there."""
+    ident = expected["sessions"]["classic"]
+    (before,) = golden.home.rglob(f"{ident}/tool-results")
+    old = set(before.iterdir())
+    with reverie.blocking(session_of(golden, "classic", ident)) as one:
+        one.add("Once more")
+        one.prepare()
+        use = {"type": "tool_use", "id": "toolu_new", "name": "Bash", "input": {"command": "ls"}}
+        (call,) = one.observe({"content": [use], "stop_reason": "tool_use"}).tool_calls
+        one.add(call.result("new\n" * 30_000))
+        sent = json.dumps(one.prepare().anthropic())
+    (new,) = set(before.iterdir()) - old
+    assert len(old) > 0
+    assert str(new) in sent
+
+
 def test_a_fitter_knows_the_list_it_gave(golden: Golden, expected: Any):
-    assert next_fitted(golden) == expected["fitted"]
+    found = next_fitted(golden)
+    assert found == expected["fitted"]
+    assert "line 199 of src/module_0/part.py" in json.dumps(found)
 
 
 # --- team and fleet
