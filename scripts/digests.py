@@ -248,7 +248,7 @@ def main() -> None:
         for name in sorted(known[kind].keys() | found[kind].keys())
         if known[kind].get(name) != found[kind].get(name)
     ]
-    print("\n".join(moved) or f"digests: {sum(map(len, known.values()))} sessions, all the same")
+    print("\n".join(moved) or f"digests: {sum(map(len, known.values()))}, all the same")
     sys.exit(bool(moved))
 
 

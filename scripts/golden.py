@@ -3,7 +3,7 @@
     python -m scripts.golden             write `tests/fixtures/homes_<version>.tar.gz` anew
 
 Everything is written through the public API and the commands, at one made-up place (`PLACE`), by a
-clock that stands two days back and under a made-up host name. Later versions open what is in the
+clock that is set back (`THEN`) and under a made-up host name. Later versions open what is in the
 archive, so it is written once a version and then kept: `tests/test_golden.py` reads all of it.
 
 - `home/`: a memory with its history (added, changed, removed, undone, dreamt, the dream undone, a
@@ -51,7 +51,9 @@ from reverie import testing
 ROOT = Path(__file__).resolve().parent.parent
 HOMES = ROOT / "tests/fixtures/homes_0.1.0.tar.gz"
 PLACE = Path("/tmp/golden")
-BACK = 2 * 86_400.0
+THEN = 1_700_000_000.0
+"""When it was written, in November 2023: before any clock that reads it."""
+BACK = time.time() - THEN
 SMALL = {"collapse_tail": 6_000}
 MODEL = "claude-sonnet-4-5"
 MOVED = (".reverie-root", "claude-code.json", "decisions.jsonl")
@@ -374,7 +376,7 @@ def _fleet(golden: Golden) -> None:
         with reverie.Memory(other, home=golden.home) as memory:
             memory.add(f"The {name} project has a memory")
     ledger = golden.home / "fleet" / "fleet.sqlite3"
-    night = ("--all", "--night", "2026-11-17")
+    night = ("--all", "--night", "2023-11-14")
     golden.run("fleet", "run", *night, "--root", str(golden.place / "fleet/done"))
     nobody = {"ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
     nobody["REVERIE_PROVIDER_RETRIES"] = "0"
@@ -480,7 +482,7 @@ def _files() -> Iterator[Path]:
 def _nobodys(one: tarfile.TarInfo) -> tarfile.TarInfo:
     one.uid = one.gid = 0
     one.uname = one.gname = ""
-    one.mtime = int(one.mtime)
+    one.mtime = int(one.mtime - BACK)
     return one
 
 
