@@ -23,9 +23,9 @@ from reverie.memory import (
     instructions,
     render,
 )
-from reverie.session import gather, instruction_files, work_root
+from reverie.session import gather, instruction_files
 from reverie.settings import Settings
-from reverie.store import RECORD, IncludeApprovals, MemoryFolder
+from reverie.store import RECORD, IncludeApprovals, MemoryFolder, work_root
 from reverie.testing import ManualClock, ScriptedModel
 from reverie.world import Notice
 

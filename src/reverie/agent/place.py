@@ -16,12 +16,13 @@ from pathlib import Path
 from reverie.agent.git_state import git_state
 from reverie.errors import NotFound, ReverieError
 from reverie.session.attachments import date_line, framed, local_date
-from reverie.session.context import gather, memory_section, work_root
+from reverie.session.context import gather, memory_section
 from reverie.session.recall.young import young_memories
 from reverie.session.team import TeamPlace
 from reverie.settings import Flags, Settings, load
 from reverie.store import home as places
 from reverie.store.memories import Memories
+from reverie.store.project import work_root
 from reverie.world import Clock, Notice, Say, say_nothing
 
 

@@ -24,7 +24,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-from reverie.api.choosing import chosen
 from reverie.api.fitted import Fitted, checked, lets_go, told
 from reverie.api.hearing import HeardList
 from reverie.api.originals import Original, Originals
@@ -35,6 +34,7 @@ from reverie.api.toolset import READ_BACK, Toolset, reading_back
 from reverie.errors import InvalidInput, PromptTooLong, StoreError
 from reverie.layers.own import OwnLayer
 from reverie.settings import DEFAULTS, Settings
+from reverie.settings.sources import override
 from reverie.transcript.names import REFERENCE, reference
 from reverie.transcript.view import View
 from reverie.wire.adopting import Adopted, Adoption, adopt
@@ -139,7 +139,7 @@ class Fitter:
         self._shelf = _shelf_of(store)
         folder = str(self._shelf.root) if self._shelf else ""
         way_back = way_back_of(self._offered, self._via, folder)
-        wanted = chosen(settings, DEFAULTS, {})
+        wanted = override(DEFAULTS, settings, {})
         world = world_of(model, window, wanted, policy, way_back, self._say)
         self._base = rules_of(world, self._offered, policy, layers)
         self._turn = threading.RLock()

@@ -17,7 +17,7 @@ from reverie.api.clients import RulesModel
 from reverie.api.memory import Memory, grounds_of
 from reverie.middleware.engine import Engine, EngineRules, Outgoing
 from reverie.middleware.shadow import ShadowRules
-from reverie.session.context import work_root
+from reverie.store.project import work_root
 from reverie.world import Reply, Say
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reverie.api.address import Address
-from reverie.api.choosing import chosen
 from reverie.errors import NotFound, StoreError
 from reverie.light import dataclass
 from reverie.settings import Settings, environment, load
+from reverie.settings.sources import override
 from reverie.store import addresses
 from reverie.store import home as places
 from reverie.world import Notice, Say, say_nothing
@@ -125,7 +125,7 @@ def chosen_settings(
     """The settings that count: those given whole, or what is given on top of those found."""
     if isinstance(given, Settings):
         return given
-    return chosen(given, load(environ, home=home, root=root).settings, environ)
+    return override(load(environ, home=home, root=root).settings, given, environ)
 
 
 @dataclass(slots=True)

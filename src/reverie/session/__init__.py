@@ -12,7 +12,7 @@ __getattr__ = offered(
         "budget": "Budget CountsRetries weight",
         "compaction.restoring": "RESTORED",
         "compaction.summariser": "NamedSummariser summariser_for",
-        "context": "gather index_files instruction_files memory_section path_rules work_root",
+        "context": "gather index_files instruction_files memory_section path_rules",
         "dream.branch": "Branch Dream dreams_folder",
         "dream.rules": "doubted",
         "dream.run": "Dreamer RETRIES told",

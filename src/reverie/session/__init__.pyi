@@ -17,7 +17,6 @@ from reverie.session.context import index_files as index_files
 from reverie.session.context import instruction_files as instruction_files
 from reverie.session.context import memory_section as memory_section
 from reverie.session.context import path_rules as path_rules
-from reverie.session.context import work_root as work_root
 from reverie.session.dream.branch import Branch as Branch
 from reverie.session.dream.branch import Dream as Dream
 from reverie.session.dream.branch import dreams_folder as dreams_folder

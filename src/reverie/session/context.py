@@ -38,6 +38,7 @@ from reverie.store.home import canonical_root
 from reverie.store.memory import MemoryFolder
 from reverie.store.plain import open_plain, read_open
 from reverie.store.private import is_secret
+from reverie.store.project import work_root
 from reverie.tools import globs
 from reverie.world import Notice, Say, say_nothing
 
@@ -157,15 +158,6 @@ def _is_at(fd: int, real: str) -> bool:
         return os.readlink(f"/proc/self/fd/{fd}") == real
     except OSError:
         return os.path.realpath(real) == real
-
-
-def work_root(cwd: Path) -> Path:
-    """The root of the working tree that `cwd` is in, also of a worktree; `cwd` outside git."""
-    start = Path(os.path.realpath(cwd))
-    for folder in (start, *start.parents):
-        if os.path.lexists(folder / ".git"):
-            return folder
-    return start
 
 
 def instruction_files(

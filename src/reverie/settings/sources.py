@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
+from reverie.errors import SettingsError
 from reverie.light import dataclass
 from reverie.settings.kinds import SettingValue, camel
 from reverie.settings.numbers import DEFAULTS, SETTINGS, Settings
@@ -222,3 +223,20 @@ def _ordered(settings: Settings, origins: dict[str, ValueOrigin]) -> tuple[Setti
         problems.append(Problem("warning", blamed.place, camel(smaller), reason))
         origins[smaller] = blamed
     return settings, problems
+
+
+def override(
+    base: Settings, given: Settings | Mapping[str, object] | None, environ: Mapping[str, str]
+) -> Settings:
+    """Return the settings that count: those given whole, or what is given on top of `base`."""
+    if isinstance(given, Settings):
+        return given
+    values: dict[str, object] = {}
+    for name, raw in (given or {}).items():
+        known = SETTINGS.get(name)
+        if known is None:
+            raise SettingsError("There is no such setting", where=name[:80])
+        values[name], reason = from_json(known, raw, environ)
+        if reason:
+            raise SettingsError(f"The setting cannot have this value: {reason}", where=name)
+    return replace(base, **values)  # pyright: ignore[reportArgumentType]

@@ -72,6 +72,8 @@ from reverie.store.plain import is_being_written as is_being_written
 from reverie.store.plain import open_plain as open_plain
 from reverie.store.plain import read_plain as read_plain
 from reverie.store.plain import temporary as temporary
+from reverie.store.project import Project as Project
+from reverie.store.project import work_root as work_root
 from reverie.store.recall.index import MAX_INDEXED as MAX_INDEXED
 from reverie.store.recall.index import HitKind as HitKind
 from reverie.store.recall.index import RecallHit as RecallHit

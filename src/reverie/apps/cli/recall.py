@@ -17,9 +17,9 @@ from reverie.apps.cli.memory_open import text_from
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import document, line, say, tell
 from reverie.errors import InvalidInput, NotFound
-from reverie.session.context import work_root
 from reverie.session.recall.ledger import LedgerTurn, ledgers
 from reverie.session.recall.notes import saved
+from reverie.store.project import work_root
 from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
 from reverie.upkeep.place import ProjectPlace, find_session

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reverie.apps.cli.show import say
-from reverie.session.context import work_root
 from reverie.session.hooks import hooks_in
 from reverie.settings.claude import project_files
 from reverie.settings.sources import settings_file
 from reverie.settings.trust import distrust, was_declined
+from reverie.store.project import work_root
 from reverie.tools.mcp.config import FILE, described, file_bytes, servers_in
 from reverie.upkeep.place import ProjectPlace
 

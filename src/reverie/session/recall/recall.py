@@ -26,7 +26,6 @@ from anyio import to_thread
 from reverie.alone import alone
 from reverie.errors import StoreError
 from reverie.memory.recall import gate
-from reverie.session.context import work_root
 from reverie.session.host import Host
 from reverie.session.jobs import StartsTasks
 from reverie.session.recall import select as choice
@@ -40,6 +39,7 @@ from reverie.session.recall.notes import (
 )
 from reverie.session.recall.select import RecalledBefore, ask
 from reverie.session.recall.touched import Touched
+from reverie.store.project import work_root
 from reverie.store.recall.index import RecallHit
 from reverie.transcript.records import Candidate, Failed, Recalled, Record
 from reverie.transcript.tasks import RecallTask

@@ -1,0 +1,243 @@
+"""Name a project: its home, root, working folder, environment and settings, in one frozen value.
+
+`Project.at` finds one by folder or name. Whose memory is meant belongs to it: a project's, in it
+one user's, and for either one agent's; what is left out is wider. Settings are read once, when it
+is made; `reload` reads them again. Nothing is opened here, and only `claim` writes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from reverie.errors import InvalidInput
+from reverie.light import dataclass
+from reverie.settings import Flags, Loaded, Settings, environment, load
+from reverie.settings.sources import override
+from reverie.settings.values import Problem
+from reverie.store import addresses
+from reverie.store import home as places
+
+Scope: TypeAlias = Literal["agent", "user", "project", "personal"]
+GivenSettings: TypeAlias = Settings | Mapping[str, object] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """One project as one home sees it, for all of it or for one user or agent."""
+
+    home: Path
+    root: Path  # whose memory and sessions: a repository's root, or an address's own folder
+    cwd: Path
+    environ: Mapping[str, str] = field(compare=False, hash=False, repr=False)
+    settings: Settings
+    problems: tuple[Problem, ...] = field(default=(), compare=False, hash=False)  # of settings
+    name: str = ""  # where the project is no folder
+    user: str = ""
+    agent: str = ""
+    is_address: bool = False  # `root` is an address's own folder below home
+    outer: Project | None = field(default=None, compare=False, hash=False, repr=False)
+
+    @classmethod
+    def at(
+        cls,
+        path: str | os.PathLike[str] = ".",
+        *,
+        home: str | os.PathLike[str] | None = None,
+        user: str = "",
+        agent: str = "",
+        environ: Mapping[str, str] | None = None,
+        settings: GivenSettings = None,
+    ) -> Project:
+        """Find a project by its folder or, where there is none, by its name."""
+        base, known = home_and_environment(home, environ)
+        folder, name = _folder_or_name(path)
+        if folder is None:
+            root = addresses.named_project(base, name)
+            return cls._addressed(base, root, known, settings, name).part(user, agent)
+        root = places.canonical_root(folder)
+        chosen, problems = _settings(settings, known, base, root)
+        is_address = places.is_address(base, root)
+        if is_address:
+            chosen = _kept_apart(chosen)
+        found = cls(base, root, folder, known, chosen, problems, is_address=is_address)
+        return found.part(user, agent)
+
+    @classmethod
+    def personal(
+        cls,
+        *,
+        home: str | os.PathLike[str] | None = None,
+        environ: Mapping[str, str] | None = None,
+        settings: GivenSettings = None,
+    ) -> Project:
+        """Find what belongs to the person who runs the process, and to no project."""
+        base, known = home_and_environment(home, environ)
+        return cls._addressed(base, addresses.personal_project(base), known, settings, "")
+
+    @classmethod
+    def _addressed(
+        cls,
+        home: Path,
+        root: Path,
+        environ: Mapping[str, str],
+        settings: GivenSettings,
+        name: str,
+    ) -> Project:
+        chosen, problems = _settings(settings, environ, home, None)
+        own = _kept_apart(chosen)
+        return cls(home, root, root, environ, own, problems, name, is_address=True)
+
+    # --- parts of it, and others beside it
+
+    def part(self, user: str = "", agent: str = "") -> Project:
+        """Return the part of one user, or of one kind of agent; itself where neither is given."""
+        for what, given in (("user", user), ("agent", agent)):
+            if not isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+                do = f"Give its name as {what}="
+                raise InvalidInput(f"`{what}` is a text", where=type(given).__name__, do=do)
+        found = self
+        for whose, which in ((user, ""), (user, agent)):
+            if (whose, which) != (found.user, found.agent) and (whose or which):
+                found = self._narrowed(whose, which, found)
+        return found
+
+    def _narrowed(self, user: str, agent: str, outer: Project) -> Project:
+        folder = self.root if self.is_address else self.folder()
+        kept = places.transcripts_folder(folder, self.home, self.environ)
+        root = addresses.address_folder(kept, user, agent)
+        return replace(
+            self,
+            root=root,
+            cwd=root if self.name or self.scope == "personal" else self.cwd,
+            settings=_kept_apart(self.settings),
+            user=user,
+            agent=agent,
+            is_address=True,
+            outer=outer,
+        )
+
+    def outwards(self) -> tuple[Project, ...]:
+        """Return this one and those around it, the narrowest first, never one beside it."""
+        return (self,) if self.outer is None else (self, *self.outer.outwards())
+
+    def sibling(self, root: Path) -> Project:
+        """Return the project of another root in the same home."""
+        return Project.at(root, home=self.home, environ=self.environ)
+
+    def reload(self) -> Project:
+        """Return it with its settings as they are on disk now."""
+        read = self.load()
+        settings = _kept_apart(read.settings) if self.is_address else read.settings
+        return replace(self, settings=settings, problems=read.problems)
+
+    def load(self) -> Loaded:
+        """Read the settings on disk, each with its origin."""
+        root = None if self.name else self.root
+        return load(self.environ, home=self.home, root=root)
+
+    # --- what follows from it
+
+    @property
+    def scope(self) -> Scope:
+        """The part that makes it narrow."""
+        if self.agent or self.user:
+            return "agent" if self.agent else "user"
+        is_personal = self.root == addresses.personal_project(self.home)
+        return "personal" if is_personal else "project"
+
+    @property
+    def flags(self) -> Flags:
+        """The kill switches as they count here; they are looked up when they are asked for."""
+        return Flags(self.environ, home=self.home, root=self.root, settings=self.settings)
+
+    @property
+    def worktree(self) -> Path:
+        """The root of the working tree around `cwd`, also of a linked one; `cwd` outside git."""
+        return work_root(self.cwd)
+
+    @property
+    def user_home(self) -> str:
+        """The home folder of the person, not Reverie's."""
+        return self.environ.get("HOME", "") or os.path.expanduser("~")
+
+    def folder(self) -> Path:
+        """Return the project's folder below home, which need not be there."""
+        return places.find_project_folder(self.home, self.root)
+
+    @property
+    def memory_folder(self) -> Path:
+        """The folder of its Markdown files; nothing is made."""
+        if self.is_address and self.settings.remote_memory_dir is None:
+            return self.root / "memory"
+        from reverie.store.memories import memory_folder
+
+        return memory_folder(self.home, self.root, self.settings)
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether there is a memory to read."""
+        if self.is_address and not places.is_address(self.home, self.root):
+            return False
+        from reverie.store.memories import history_folder
+
+        kept = history_folder(self.home, self.root, self.environ)
+        return self.memory_folder.is_dir() or kept.is_dir()
+
+    def claim(self) -> None:
+        """Make the folder of an address."""
+        if self.is_address:
+            places.claim_address(self.home, self.root, environ=self.environ)
+
+    def __str__(self) -> str:
+        wide = self.outwards()[-1]
+        named = wide.name or ("personal" if wide.scope == "personal" else str(wide.cwd))
+        return " / ".join(part[:80] for part in (named, self.user, self.agent) if part)
+
+
+def home_and_environment(
+    home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None
+) -> tuple[Path, Mapping[str, str]]:
+    """Return the home that counts, and the environment in which it is that."""
+    known = environment() if environ is None else environ
+    if home:
+        path = os.path.abspath(home)
+        if known.get("REVERIE_HOME") != path:
+            known = {**known, "REVERIE_HOME": path}
+    return places.home(known), known
+
+
+def work_root(cwd: Path) -> Path:
+    """Return the root of the working tree that `cwd` is in; `cwd` outside git."""
+    start = Path(os.path.realpath(cwd))
+    for folder in (start, *start.parents):
+        if os.path.lexists(folder / ".git"):
+            return folder
+    return start
+
+
+def _folder_or_name(given: str | os.PathLike[str]) -> tuple[Path | None, str]:
+    """A project is a folder or, where there is none, a name."""
+    text = os.fspath(given) or "."
+    is_path = not isinstance(given, str) or text.startswith(("/", "./", "../"))
+    if is_path or text in (".", "..") or os.path.isdir(text):
+        return Path(os.path.abspath(text)), ""
+    return None, text
+
+
+def _settings(
+    given: GivenSettings, environ: Mapping[str, str], home: Path, root: Path | None
+) -> tuple[Settings, tuple[Problem, ...]]:
+    """Return the settings that count, and what was wrong with those on disk."""
+    if isinstance(given, Settings):
+        return given, ()
+    read = load(environ, home=home, root=root)
+    return override(read.settings, given, environ), read.problems
+
+
+def _kept_apart(settings: Settings) -> Settings:
+    """Leave out where a project's memory is kept: an address has a folder of its own."""
+    return replace(settings, memory_path_override=None, auto_memory_directory=None)
