@@ -26,7 +26,7 @@ from bench.recall_data import documents, key_of
 from reverie.fleet import FleetLedger, enqueue, init, nightly, open_fleet
 from reverie.memory import new
 from reverie.settings import DEFAULTS
-from reverie.store import Memories
+from reverie.store import Memories, Project
 
 MEMORIES = int(os.environ.get("REVERIE_BENCH_MEMORIES", "200"))
 EACH = 3
@@ -144,7 +144,9 @@ def _memories(home: Path, base: Path) -> list[Path]:
     for n in range(MEMORIES):
         root = base / f"project{n}"
         root.mkdir(parents=True)
-        with Memories.of(home, root, {}, DEFAULTS, now=time.time) as memories:
+        with Memories.of(
+            Project.at(root, home=home, environ={}, settings=DEFAULTS), now=time.time
+        ) as memories:
             for m in range(EACH):
                 one = texts[(n * EACH + m) % len(texts)]
                 title = str(one.get("title") or key_of(one))

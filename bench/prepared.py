@@ -17,7 +17,7 @@ from reverie.agent import AgentOptions, open_agent
 from reverie.memory import Origin, Trust, new
 from reverie.session import Session
 from reverie.settings import Settings
-from reverie.store import Memories
+from reverie.store import Memories, Project
 from reverie.testing import ManualClock, ScriptedModel
 from reverie.wire import user
 
@@ -55,7 +55,10 @@ class Home:
 
     def memories(self) -> Memories:
         environ = {"HOME": str(self.base)}
-        return Memories.of(self.home, self.project, environ, PATIENT, now=ManualClock().now)
+        return Memories.of(
+            Project.at(self.project, home=self.home, environ=environ, settings=PATIENT),
+            now=ManualClock().now,
+        )
 
     def save(self, notes: Iterable[Note]) -> None:
         with self.memories() as memories:

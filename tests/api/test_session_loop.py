@@ -11,6 +11,7 @@ import pytest
 import reverie
 from reverie import Memory, Notice, Session
 from reverie.errors import InvalidInput, NotAvailable
+from reverie.store import Project
 from tests.api.talks import (
     FORMS,
     LEARNED,
@@ -232,9 +233,8 @@ async def test_the_next_words_or_closing_end_a_turn(home: Path, tmp_path: Path) 
     assert Memory(tmp_path).list()
     from reverie.session import Library
     from reverie.settings import environment
-    from reverie.store import canonical_root
 
-    library = Library.of(home, canonical_root(tmp_path), environment())
+    library = Library.of(Project.at(tmp_path, home=home, environ=environment()))
     assert library.read(s.id).view.turns == 2
     library.close()
 

@@ -13,7 +13,7 @@ from reverie.clock import SystemClock
 from reverie.session import Dreamer, Library, guards_at
 from reverie.session.dream.run import dream
 from reverie.settings import DEFAULTS
-from reverie.store import Memories
+from reverie.store import Memories, Project
 from reverie.testing import FixedFlags, MemoryDisk
 from reverie.transcript import Request
 from reverie.world import Capabilities, Delta, World
@@ -32,8 +32,10 @@ class Sleeper:
 
 async def main(home: Path, root: Path) -> None:
     clock, flags, model = SystemClock(), FixedFlags(), Sleeper()
-    library = Library.of(home, root, {})
-    with Memories.of(home, root, {}, DEFAULTS, now=time.time) as memories:
+    library = Library.of(Project.at(root, home=home, environ={}))
+    with Memories.of(
+        Project.at(root, home=home, environ={}, settings=DEFAULTS), now=time.time
+    ) as memories:
         world = World(clock, MemoryDisk(), flags, DEFAULTS, model)
         guards = guards_at(root, library.path, memories, world)
         dreamer = Dreamer(memories, library, root, model, guards, clock, DEFAULTS, flags)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, canonical_root, find_project_folder
+from reverie.store import Memories, Project, canonical_root, find_project_folder
 
 from .conftest import Run
 
@@ -101,7 +101,7 @@ def test_one_that_runs_is_seen_and_killed_from_another_process(
 def other(home: Path, root: Path, sessions: int) -> None:
     """Another project of the same home, with a memory and some sessions."""
     root.mkdir()
-    with Memories.of(home, canonical_root(root), {}, DEFAULTS, now=time.time):
+    with Memories.of(Project.at(root, home=home, environ={}, settings=DEFAULTS), now=time.time):
         pass
     folder = find_project_folder(home, canonical_root(root))
     (folder / "memory" / "a.md").write_text(

@@ -16,7 +16,7 @@ import pytest
 
 from reverie.fleet import JobEnd, at_work, home_id, open_local
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, canonical_root, find_project_folder
+from reverie.store import Memories, Project, canonical_root, find_project_folder
 from tests.web.nights import GONE, half_a_night
 
 from .conftest import Run
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.spec("9.fleet-command")]
 def root(home: Path, project: Path) -> Path:
     """A project with a memory, and sessions enough for a dream."""
     where = canonical_root(project)
-    with Memories.of(home, where, {}, DEFAULTS, now=time.time):
+    with Memories.of(Project.at(where, home=home, environ={}, settings=DEFAULTS), now=time.time):
         pass
     folder = find_project_folder(home, where)
     (folder / "memory" / "a.md").write_text(

@@ -12,7 +12,7 @@ import anyio
 from reverie.memory import Origin, Trust
 from reverie.session import Session
 from reverie.settings import Settings
-from reverie.store import Memories
+from reverie.store import Memories, Project
 from reverie.testing import reply
 from reverie.wire import user
 from tests.cli.conftest import Run
@@ -57,7 +57,9 @@ LISTS = [
 
 def hostile(home: Path, project: Path) -> str:
     """A memory, a session and settings made of what a terminal obeys; the session's id."""
-    with Memories.of(home, project, {}, Settings(), now=time.time) as memories:
+    with Memories.of(
+        Project.at(project, home=home, environ={}, settings=Settings()), now=time.time
+    ) as memories:
         for key, trust in (("evil.md", Trust.USER), ("other.md", Trust.UNTRUSTED)):
             text = (
                 f"---\nname: {TRICK}\ndescription: owned deploy {TRICK}\ntype: feedback\n"

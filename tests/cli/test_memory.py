@@ -11,7 +11,7 @@ import pytest
 from reverie.apps.cli import COMMANDS, LazyCommand
 from reverie.memory import Origin, Trust
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, canonical_root, find_project_folder
+from reverie.store import Memories, Project, canonical_root, find_project_folder
 
 from .conftest import Run, assert_private
 
@@ -29,7 +29,9 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def memories(home: Path, project: Path) -> Memories:
-    return Memories.of(home, canonical_root(project), {}, DEFAULTS, now=lambda: 5.0)
+    return Memories.of(
+        Project.at(project, home=home, environ={}, settings=DEFAULTS), now=lambda: 5.0
+    )
 
 
 def folder(home: Path, project: Path) -> Path:

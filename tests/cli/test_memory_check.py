@@ -16,7 +16,7 @@ import pytest
 from reverie.apps.cli import show
 from reverie.memory import Origin, Trust, new
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, canonical_root, find_project_folder
+from reverie.store import Memories, Project, canonical_root, find_project_folder
 
 from .conftest import Run
 
@@ -117,7 +117,9 @@ def test_what_is_merged_is_as_trusted_as_its_least_trusted_part(
 ) -> None:
     body = f"{OLD} The proxy in Oslo cuts off longer ones with status 413."
     texts = {"uploads.md": body, "twin.md": body.replace("The proxy", "Proxy")}
-    with Memories.of(home, canonical_root(project), {}, DEFAULTS, now=time.time) as memories:
+    with Memories.of(
+        Project.at(project, home=home, environ={}, settings=DEFAULTS), now=time.time
+    ) as memories:
         for (key, text), trust in zip(texts.items(), (Trust.USER, Trust.UNTRUSTED), strict=True):
             data = new(key, name="x", description="on uploads", type="project", body=text).data
             memories.save(key, data, Origin("save", trust), reviewed=True)
@@ -125,7 +127,9 @@ def test_what_is_merged_is_as_trusted_as_its_least_trusted_part(
             os.utime(folder / key, (written, written))
         assert memories.trust("uploads.md") is Trust.USER
     assert run("memory", "check", "--fix", "--json").json()["fixed"]["removed"] == ["twin.md"]
-    with Memories.of(home, canonical_root(project), {}, DEFAULTS, now=time.time) as memories:
+    with Memories.of(
+        Project.at(project, home=home, environ={}, settings=DEFAULTS), now=time.time
+    ) as memories:
         assert memories.trust("uploads.md") is Trust.UNTRUSTED
 
 

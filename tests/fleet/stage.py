@@ -18,7 +18,7 @@ import anyio
 from reverie.fleet import FleetTask, Job, JobWork, nightly
 from reverie.memory import Origin, Trust
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, landing, memory_folder
+from reverie.store import Memories, Project, landing, memory_folder
 from reverie.upkeep import ProjectPlace, TaskOutcome, entered
 
 FILE = "nights.md"
@@ -35,7 +35,9 @@ def make_memories(home: Path, base: Path, count: int) -> list[Path]:
     for n in range(count):
         root = base / f"project{n}"
         root.mkdir(parents=True)
-        with Memories.of(home, root, {}, DEFAULTS, now=time.time) as memories:
+        with Memories.of(
+            Project.at(root, home=home, environ={}, settings=DEFAULTS), now=time.time
+        ) as memories:
             origin = Origin("save", Trust.USER, agent="user")
             memories.save(FILE, HEAD.encode(), origin)
         roots.append(root)

@@ -19,7 +19,7 @@ from reverie.errors import InvalidInput
 from reverie.fleet import FleetLedger, Job, JobEnd, JobWork, Workshop, nightly, tables
 from reverie.memory import Origin, Trust
 from reverie.settings import DEFAULTS
-from reverie.store import Memories
+from reverie.store import Memories, Project
 from reverie.upkeep import TaskOutcome
 from tests.fleet.fleet import Fleet, rows
 from tests.fleet.stage import jobs_for, lander, make_memories, place_at, wrong
@@ -201,7 +201,9 @@ async def test_no_word_of_a_memory_is_in_a_dump(fleet: Fleet, postgres: Any) -> 
     """Not its text, not the names of its files: planted in both, and dreamt about."""
     roots = make_memories(fleet.home, fleet.base, 2)
     for n, root in enumerate(roots):
-        with Memories.of(fleet.home, root, {}, DEFAULTS, now=time.time) as memories:
+        with Memories.of(
+            Project.at(root, home=fleet.home, environ={}, settings=DEFAULTS), now=time.time
+        ) as memories:
             for which in ("one", "two"):
                 memories.remember(
                     "Deploy the xylocarp service with make ship, always.",

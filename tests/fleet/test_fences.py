@@ -14,7 +14,7 @@ import pytest
 from reverie.errors import StoreError
 from reverie.memory import Origin, Trust
 from reverie.settings import DEFAULTS
-from reverie.store import AlreadyLanded, Fence, Fenced, Memories, fences, landing
+from reverie.store import AlreadyLanded, Fence, Fenced, Memories, Project, fences, landing
 from tests.conftest import Scale
 from tests.faults import Ack, Death, When, every_kill, quick_folder
 
@@ -28,7 +28,10 @@ ALL: tuple[When, ...] = ("before", "after", "partial")
 @pytest.fixture
 def memories(tmp_path: Path) -> Iterator[Memories]:
     (tmp_path / "p").mkdir()
-    with Memories.of(tmp_path / "home", tmp_path / "p", {}, DEFAULTS, now=time.time) as found:
+    with Memories.of(
+        Project.at(tmp_path / "p", home=tmp_path / "home", environ={}, settings=DEFAULTS),
+        now=time.time,
+    ) as found:
         yield found
 
 
@@ -121,7 +124,9 @@ def test_a_kill_anywhere_in_a_landing_leaves_it_landed_or_not_begun(scale: Scale
 
 
 def opened(base: Path, home: Path) -> Memories:
-    return Memories.of(home, base / "p", {}, DEFAULTS, now=time.time)
+    return Memories.of(
+        Project.at(base / "p", home=home, environ={}, settings=DEFAULTS), now=time.time
+    )
 
 
 def test_a_file_that_nobody_can_read_is_named(memories: Memories) -> None:

@@ -46,6 +46,7 @@ from reverie.store import (
     Consolidation,
     FileLock,
     Memories,
+    Project,
     find_project_folder,
     lock,
     memory_folder,
@@ -241,7 +242,12 @@ async def test_who_waits_for_a_memory_holds_up_nobody_else(site: Site) -> None:
             await anyio.lowlevel.checkpoint()
         held.close()
 
-    with ExitStack() as held, Memories.of(site.home, root, {}, DEFAULTS, now=time.time) as other:
+    with (
+        ExitStack() as held,
+        Memories.of(
+            Project.at(root, home=site.home, environ={}, settings=DEFAULTS), now=time.time
+        ) as other,
+    ):
         held.enter_context(other.folder.locked())
         async with anyio.create_task_group() as group:
             group.start_soon(let_go, held)

@@ -18,6 +18,7 @@ from reverie.agent import AgentOptions, open_agent
 from reverie.apps.cli import Cancelled, Desk, Printed
 from reverie.session import EVENTS, Library, run_turn
 from reverie.simulator import SimulatedModel
+from reverie.store import Project
 from reverie.tools import Command, Gathered, Output, Registry, Tool, ToolContext, run
 from reverie.transcript import AssistantMessage, Request, Sent, TurnEnded, UserMessage
 from reverie.world import Capabilities, Event
@@ -168,7 +169,7 @@ def wanted(folder: Path, **more: Any) -> AgentOptions:
 
 
 def newest(folder: Path) -> str:
-    library = Library.of(folder / "home", folder / "project", {})
+    library = Library.of(Project.at(folder / "project", home=folder / "home", environ={}))
     return library.newest()
 
 

@@ -11,7 +11,7 @@ import pytest
 from reverie.errors import PathRefused
 from reverie.memory import paths
 from reverie.settings import Settings, load
-from reverie.store import Memories, canonical_root, memory_folder, project_folder, trusted
+from reverie.store import Memories, Project, canonical_root, memory_folder, project_folder, trusted
 
 pytestmark = pytest.mark.spec("7.folder")
 
@@ -96,10 +96,14 @@ def test_a_moved_repository_keeps_its_memory(tmp_path: Path, home: Path) -> None
     repo = tmp_path / "old"
     repo.mkdir()
     git("init", "-q", cwd=repo)
-    with Memories.of(home, repo, {}, Settings(), now=lambda: 0.0) as memories:
+    with Memories.of(
+        Project.at(repo, home=home, environ={}, settings=Settings()), now=lambda: 0.0
+    ) as memories:
         before = memories.folder.root
     moved = repo.rename(tmp_path / "new")
-    with Memories.of(home, moved, {}, Settings(), now=lambda: 0.0) as memories:
+    with Memories.of(
+        Project.at(moved, home=home, environ={}, settings=Settings()), now=lambda: 0.0
+    ) as memories:
         assert memories.folder.root == before
 
 

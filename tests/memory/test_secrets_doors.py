@@ -16,7 +16,7 @@ from reverie.apps.cli import build
 from reverie.errors import SecretFound
 from reverie.memory import Origin, Trust
 from reverie.settings import DEFAULTS
-from reverie.store import Memories
+from reverie.store import Memories, Project
 from reverie.testing import ManualClock
 from reverie.tools import RememberingFiles, ToolFailed
 from reverie.world import Notice
@@ -77,7 +77,9 @@ def test_what_is_imported(home: Path, project: Path, tmp_path: Path) -> None:
 
 def test_what_an_agent_writes(home: Path, project: Path) -> None:
     clock = ManualClock(1_790_000_000.0)
-    with Memories.of(home, project, {}, DEFAULTS, now=clock.now) as memories:
+    with Memories.of(
+        Project.at(project, home=home, environ={}, settings=DEFAULTS), now=clock.now
+    ) as memories:
         files = RememberingFiles(memories.folder.root, memories=memories)
         with pytest.raises(ToolFailed) as caught:
             files.write(memories.folder.root / "server.md", TEXT.encode(), None)

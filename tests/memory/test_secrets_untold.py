@@ -16,7 +16,7 @@ from reverie.memory import IndexLimits, Origin, Passages, Trust, branch, secrets
 from reverie.memory.secrets.scanner import ScanWork, scan
 from reverie.session import HeardWords, MemoryDraft, WordsSource, land
 from reverie.settings import DEFAULTS
-from reverie.store import Memories
+from reverie.store import Memories, Project
 from reverie.testing import ManualClock
 from reverie.tools import RememberingFiles, ToolFailed
 from reverie.world import Notice
@@ -50,8 +50,9 @@ def said() -> list[Notice]:
 def memories(tmp_path: Path, said: list[Notice]) -> Iterator[Memories]:
     (tmp_path / "project").mkdir()
     clock = ManualClock(1_790_000_000.0)
-    where = (tmp_path / "home", tmp_path / "project", {}, DEFAULTS)
-    with Memories.of(*where, now=clock.now, say=said.append) as opened:
+    home = tmp_path / "home"
+    project = Project.at(tmp_path / "project", home=home, environ={}, settings=DEFAULTS)
+    with Memories.of(project, now=clock.now, say=said.append) as opened:
         yield opened
 
 

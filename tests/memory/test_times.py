@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from reverie.memory import Origin, Trust, file_time, head_time, line_times, new, shared
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, written_times
+from reverie.store import Memories, Project, written_times
 from reverie.text import relative
 from reverie.upkeep import ImportCandidate, exported_files, import_file, restore
 
@@ -38,7 +38,10 @@ class Home:
         self.now = now
         root = base / "project"
         root.mkdir(parents=True, exist_ok=True)
-        self.memories = Memories.of(base / "home", root, {}, DEFAULTS, now=lambda: self.now)
+        self.memories = Memories.of(
+            Project.at(root, home=base / "home", environ={}, settings=DEFAULTS),
+            now=lambda: self.now,
+        )
 
     @property
     def folder(self) -> Path:

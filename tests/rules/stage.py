@@ -10,7 +10,7 @@ from typing import Any
 from reverie.memory import Origin, Trust
 from reverie.session import ProjectRules, TurnResult, TurnRules, run_turn
 from reverie.settings import DEFAULTS
-from reverie.store import Memories
+from reverie.store import Memories, Project
 from reverie.world import Notice
 from tests.loop.stage import NOON, Given, SimpleTools
 
@@ -29,7 +29,9 @@ def project_of(tmp: Path) -> Path:
 def memories_in(tmp: Path) -> Iterator[Memories]:
     environ = {"HOME": str(tmp)}
     project = project_of(tmp)
-    with Memories.of(tmp / "home", project, environ, DEFAULTS, now=lambda: NOON) as found:
+    with Memories.of(
+        Project.at(project, home=tmp / "home", environ=environ, settings=DEFAULTS), now=lambda: NOON
+    ) as found:
         yield found
 
 

@@ -11,7 +11,7 @@ import pytest
 from reverie.memory import new
 from reverie.session import Session, Touched
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, canonical_root
+from reverie.store import Memories, Project
 from reverie.testing import call, reply
 from reverie.transcript import Recalled
 from reverie.wire import tool_result, user
@@ -29,7 +29,9 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def memories(home: Path, project: Path):
-    with Memories.of(home, canonical_root(project), {}, DEFAULTS, now=lambda: 5.0) as found:
+    with Memories.of(
+        Project.at(project, home=home, environ={}, settings=DEFAULTS), now=lambda: 5.0
+    ) as found:
         bodies = {
             "invoice.md": "src/billing/invoice_totals.py rounds half up: the tax office wants it.",
             "socket.md": "ECONNREFUSED on port 5433 means that the tunnel to the replica is down.",

@@ -17,7 +17,7 @@ import pytest
 
 from reverie.apps.hook import before_call
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, RuleStore
+from reverie.store import Memories, Project, RuleStore
 from tests.rules.stage import push_rule
 
 pytestmark = [pytest.mark.spec("B20.client"), pytest.mark.doors, pytest.mark.needs("bwrap", "git")]
@@ -44,7 +44,10 @@ def test_the_hook_holds_a_call_of_the_real_client(root: Path, tmp_path: Path) ->
     repo.mkdir()
     subprocess.run(["git", "init", "-q", "-b", "main", str(repo)], check=True)
     environ = {"HOME": str(home)}
-    with Memories.of(home / ".reverie", repo, environ, DEFAULTS, now=lambda: 1.0) as memories:
+    with Memories.of(
+        Project.at(repo, home=home / ".reverie", environ=environ, settings=DEFAULTS),
+        now=lambda: 1.0,
+    ) as memories:
         push_rule(memories)
     command = f"{sys.executable} -I -S {before_call.__file__}"
     hook = {"matcher": "*", "hooks": [{"type": "command", "command": command}]}
@@ -67,6 +70,9 @@ def test_the_hook_holds_a_call_of_the_real_client(root: Path, tmp_path: Path) ->
     assert "pushed" not in held
     assert "other" in other
     assert "pushed" in again  # shown once, then the call is the model's to make
-    with Memories.of(home / ".reverie", repo, environ, DEFAULTS, now=lambda: 1.0) as memories:
+    with Memories.of(
+        Project.at(repo, home=home / ".reverie", environ=environ, settings=DEFAULTS),
+        now=lambda: 1.0,
+    ) as memories:
         counts = RuleStore(memories, repo).counts()["push.md"]
     assert dict(counts.total) == {"matched": 2, "held": 1, "broken": 1}

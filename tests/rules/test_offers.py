@@ -15,7 +15,7 @@ from reverie.agent import AgentOptions
 from reverie.apps.cli import Desk, InteractiveSession, Leave, LineScreen, standard
 from reverie.memory import RuleCounts, offer_of, offers
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, list_rules
+from reverie.store import Memories, Project, list_rules
 from tests.loop.stage import simulated
 from tests.rules.stage import push_rule
 
@@ -25,7 +25,10 @@ LATER = "enter later"
 
 def memories_of(tmp: Path) -> Memories:
     environ = {"HOME": str(tmp)}
-    return Memories.of(tmp / "home", tmp / "project", environ, DEFAULTS, now=lambda: 1.0)
+    return Memories.of(
+        Project.at(tmp / "project", home=tmp / "home", environ=environ, settings=DEFAULTS),
+        now=lambda: 1.0,
+    )
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from reverie.agent import AgentOptions, open_agent
 from reverie.memory import new
 from reverie.session import TurnResult
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, RuleStore
+from reverie.store import Memories, Project, RuleStore
 from tests.loop.stage import calls, simulated
 from tests.rules.stage import USER
 
@@ -67,7 +67,9 @@ async def played(tmp: Path, project: Path, *, rules: bool) -> TurnResult:
     environ = {"HOME": str(tmp), "PATH": "/usr/bin:/bin", "REVERIE_FLAG_RULES": str(int(rules))}
     environ |= {"REVERIE_FLAG_SESSION_MEMORY": "0", "REVERIE_FLAG_EXTRACT_MEMORIES": "0"}
     home = tmp / "home"
-    with Memories.of(home, project, environ, DEFAULTS, now=lambda: 1.0) as memories:
+    with Memories.of(
+        Project.at(project, home=home, environ=environ, settings=DEFAULTS), now=lambda: 1.0
+    ) as memories:
         for key, text in PLAYED["rules"].items():
             rule = text.partition("\n")[0]
             one = new(key, name=key[9:-3], description=rule, type="feedback", body=text)
@@ -89,7 +91,9 @@ async def test_three_rules_are_held_and_followed(tmp_path: Path, project: Path) 
     assert git(tmp_path / "remote.git", "rev-parse", "rename-total-cents") != first
     assert (project / ".trash/build/old/a.o").exists()
     assert '"total_cents"' in (project / "schema.json").read_text()
-    with Memories.of(tmp_path / "home", project, {}, DEFAULTS, now=lambda: 1.0) as memories:
+    with Memories.of(
+        Project.at(project, home=tmp_path / "home", environ={}, settings=DEFAULTS), now=lambda: 1.0
+    ) as memories:
         counts = RuleStore(memories, project).counts()
     assert {file: dict(one.total) for file, one in counts.items()} == {
         file: {"matched": 1, "held": 1, "changed": 1} for file in PLAYED["rules"]

@@ -13,7 +13,7 @@ from reverie.agent import Agent, AgentOptions, open_agent
 from reverie.session import AFTER_A_TURN, Session
 from reverie.session.extraction import run as extraction
 from reverie.settings import Settings
-from reverie.store import Memories
+from reverie.store import Memories, Project
 from reverie.testing import ManualClock, ScriptedModel, call, reply
 from reverie.transcript import Block, Extracted, ExtractTask, Failed, Request
 from reverie.world import Notice, Reply
@@ -119,7 +119,10 @@ class Stage:
 
     @asynccontextmanager
     async def memories(self) -> AsyncIterator[Memories]:
-        with Memories.of(self.home, self.project, {}, Settings(), now=self.clock.now) as found:
+        with Memories.of(
+            Project.at(self.project, home=self.home, environ={}, settings=Settings()),
+            now=self.clock.now,
+        ) as found:
             yield found
 
     def said(self, level: str = "") -> list[str]:

@@ -15,7 +15,7 @@ import anyio
 from reverie.memory import CLEAR, Origin, Trust, new
 from reverie.session import Looked, MemoryIndex, Recall, RecalledNotes, Session
 from reverie.settings import DEFAULTS, Settings
-from reverie.store import Memories, RecallHit, canonical_root
+from reverie.store import Memories, Project, RecallHit
 from reverie.testing import ManualClock
 from reverie.transcript import Recalled, Request
 from reverie.wire import user
@@ -145,7 +145,9 @@ async def stage(
 ) -> AsyncGenerator[Stage]:
     os.makedirs(project, exist_ok=True)
     clock, notices = ManualClock(), list[Notice]()
-    with Memories.of(home, canonical_root(project), {}, settings, now=clock.now) as memories:
+    with Memories.of(
+        Project.at(project, home=home, environ={}, settings=settings), now=clock.now
+    ) as memories:
         async with (
             opened(
                 home, project, memories=memories, settings=settings, clock=clock,

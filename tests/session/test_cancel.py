@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from reverie.session import Library, Session
-from reverie.store import Journal, canonical_root
+from reverie.store import Journal, Project, canonical_root
 from reverie.testing import ManualClock, ScriptedModel, call, ids, reply
 from reverie.transcript import Failed, View, render
 from reverie.wire import tool_result
@@ -67,7 +67,9 @@ class Stage:
 
     def on_disk(self, session: str) -> View:
         root = canonical_root(self.base / "work")
-        library = Library.of(self.base / "home", root, {"HOME": str(self.base)})
+        library = Library.of(
+            Project.at(root, home=self.base / "home", environ={"HOME": str(self.base)})
+        )
         return library.read(session).view
 
 

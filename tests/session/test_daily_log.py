@@ -13,7 +13,7 @@ from reverie.clock import SystemClock
 from reverie.memory import Origin, Trust
 from reverie.session import LoggingFiles, append, local_date, log_tools, refusal
 from reverie.settings import Settings
-from reverie.store import Memories, MemoryFolder, canonical_root
+from reverie.store import Memories, MemoryFolder, Project, canonical_root
 from reverie.testing import ManualClock, call, reply
 from reverie.tools import ReadLog, ToolContext, bounded, standard
 
@@ -33,7 +33,9 @@ def stage(tmp_path: Path) -> Stage:
 @pytest.fixture
 def memories(tmp_path: Path) -> Any:
     root = canonical_root(tmp_path)
-    with Memories.of(tmp_path / "home", root, {}, Settings(), now=lambda: 5.0) as found:
+    with Memories.of(
+        Project.at(root, home=tmp_path / "home", environ={}, settings=Settings()), now=lambda: 5.0
+    ) as found:
         yield found
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from reverie.errors import ReverieError
 from reverie.session import Library
-from reverie.store import canonical_root, seal
+from reverie.store import Project, seal
 from reverie.testing import call, reply
 from reverie.transcript import (
     Attached,
@@ -176,7 +176,7 @@ def test_no_foreign_error_for_what_a_journal_holds(scale: Scale) -> None:
         (base / "work").mkdir()
         lines = anyio.run(a_life, base / "home", base / "work")
         environ = {"HOME": str(base)}
-        library = Library.of(base / "home", canonical_root(base / "work"), environ)
+        library = Library.of(Project.at(base / "work", home=base / "home", environ=environ))
         path = library.path / f"{SESSION}.jsonl"
         seen = {b"".join(seal(line) + b"\n" for line in lines)}
         for n in range(scale.pick(1_000, 50_000)):
@@ -204,7 +204,7 @@ def test_each_kind_by_name(tmp_path: Path, at: str, value: Any) -> None:
     (tmp_path / "work").mkdir()
     lines = anyio.run(a_life, tmp_path / "home", tmp_path / "work")
     environ = {"HOME": str(tmp_path)}
-    library = Library.of(tmp_path / "home", canonical_root(tmp_path / "work"), environ)
+    library = Library.of(Project.at(tmp_path / "work", home=tmp_path / "home", environ=environ))
     out = [json.dumps({**json.loads(x), at: value}) if '"assistant"' in x else x for x in lines]
     (library.path / f"{SESSION}.jsonl").write_bytes(b"".join(seal(x) + b"\n" for x in out))
     looked_at(library, tmp_path)

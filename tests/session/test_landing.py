@@ -13,7 +13,7 @@ import pytest
 from reverie.errors import SecretFound
 from reverie.memory import ABSENT, ForgetWords, Origin, Trust, Version, encode
 from reverie.settings import DEFAULTS
-from reverie.store import Changed, Memories, digest, landing
+from reverie.store import Changed, Memories, Project, digest, landing
 from reverie.testing import ManualClock
 from reverie.world import Notice
 from tests.conftest import Scale
@@ -40,8 +40,8 @@ def opened(base: Path, said: list[Notice] | None = None) -> Memories:
     heard: list[Notice] = [] if said is None else said
     clock = ManualClock(1_790_000_000.0)
     (base / "project").mkdir(parents=True, exist_ok=True)
-    parts = (base / "home", base / "project", {}, DEFAULTS)
-    return Memories.of(*parts, now=clock.now, say=heard.append)
+    project = Project.at(base / "project", home=base / "home", environ={}, settings=DEFAULTS)
+    return Memories.of(project, now=clock.now, say=heard.append)
 
 
 def filled(base: Path) -> Memories:

@@ -12,7 +12,7 @@ import pytest
 from reverie.memory import Origin, Trust, new
 from reverie.session import RecalledBefore, RecalledNotes
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, MemoryFolder
+from reverie.store import Memories, MemoryFolder, Project
 from reverie.testing import ManualClock
 from reverie.transcript import Attached, UserMessage, text_block
 from tests.session.doors import opened
@@ -28,7 +28,10 @@ BY = Origin("save", Trust.USER, agent="user")
 @pytest.fixture
 def memories(tmp_path: Path) -> Iterator[Memories]:
     (tmp_path / "project").mkdir()
-    made = Memories.of(tmp_path / "home", tmp_path / "project", {}, DEFAULTS, now=lambda: MARCH)
+    made = Memories.of(
+        Project.at(tmp_path / "project", home=tmp_path / "home", environ={}, settings=DEFAULTS),
+        now=lambda: MARCH,
+    )
     yield made
     made.close()
 

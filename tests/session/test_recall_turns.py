@@ -13,7 +13,7 @@ from reverie.errors import StoreError
 from reverie.memory import new
 from reverie.session import MemoryIndex, Recall, RecalledNotes, Session, run_turn
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, canonical_root
+from reverie.store import Memories, Project
 from reverie.store.recall.index import NAME
 from reverie.testing import ScriptedModel, call, reply
 from reverie.tools import Registry
@@ -37,7 +37,9 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def memories(home: Path, project: Path):
-    with Memories.of(home, canonical_root(project), {}, DEFAULTS, now=lambda: 5.0) as found:
+    with Memories.of(
+        Project.at(project, home=home, environ={}, settings=DEFAULTS), now=lambda: 5.0
+    ) as found:
         one = new("billing.md", name="Billing deploys", type="project",
                   description="when billing deploys happen",
                   body="The billing deploys happen on Friday.")  # fmt: skip

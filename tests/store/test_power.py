@@ -15,7 +15,7 @@ import pytest
 from reverie.errors import StoreError
 from reverie.memory import OUTSIDE, ForgetWords, Origin, Trust
 from reverie.settings import DEFAULTS
-from reverie.store import Consolidation, Folder, ForgottenWords, Memories, landing
+from reverie.store import Consolidation, Folder, ForgottenWords, Memories, Project, landing
 from tests.conftest import Scale
 from tests.faults import Plan, quick_folder, shim
 from tests.memory import test_growth as growth
@@ -211,14 +211,18 @@ def after_a_death(*made: str) -> Callable[[Path, Ack], None]:
 
 def new_project(base: Path, ack: Ack) -> None:
     root = base / "project"
-    with Memories.of(base / "home", root, {}, DEFAULTS, now=lambda: 1.0) as memories:
+    with Memories.of(
+        Project.at(root, home=base / "home", environ={}, settings=DEFAULTS), now=lambda: 1.0
+    ) as memories:
         memories.remember("The deploy key lives in the vault.", AGENT)
         ack("remembered")
 
 
 def check_new_project(base: Path, acked: tuple[str, ...]) -> None:
     root = base / "project"
-    with Memories.of(base / "home", root, {}, DEFAULTS, now=lambda: 2.0) as memories:
+    with Memories.of(
+        Project.at(root, home=base / "home", environ={}, settings=DEFAULTS), now=lambda: 2.0
+    ) as memories:
         memories.look()
         keys = memories.folder.keys()
         bodies = [memories.folder.read(key).body.strip() for key in keys]

@@ -21,7 +21,7 @@ from reverie.apps.web import Commands, Desk, Gate, Keeper, application
 from reverie.memory import Origin, Trust
 from reverie.session import Session
 from reverie.settings import DEFAULTS
-from reverie.store import Memories
+from reverie.store import Memories, Project
 from reverie.upkeep import ProjectPlace
 from reverie.wire import tool_result, user
 from tests.cli.conftest import made, process, project, run  # noqa: F401 - fixtures
@@ -186,7 +186,9 @@ def page(home: Path, project: Path) -> Iterator[Page]:  # noqa: F811
     """A page over one session and four memories, one of them hostile, and one text to review."""
     place = ProjectPlace.of(project)
     anyio.run(talk, project, "Find out why the tests fail <command-message>x</command-message>")
-    with Memories.of(place.home, place.root, {}, DEFAULTS, now=time.time) as memories:
+    with Memories.of(
+        Project.at(place.root, home=place.home, environ={}, settings=DEFAULTS), now=time.time
+    ) as memories:
         remember(memories)
         mine = Origin("save", Trust.USER, agent="user")
         memories.remember(HOSTILE, mine, name=f"Hostile {HOSTILE}"[:150], type="project")

@@ -80,7 +80,7 @@ def guards_for(
     place: Place, private: bool, tools: Registry, context: Callable[[], ToolContext]
 ) -> Guards:
     """What background agents may do: read the project and its sessions, no more."""
-    library = Library.of(place.home, place.root, place.environ, claim=not private)
+    library = Library.of(place.project, claim=not private)
     refused = (place.home, Path(place.user) / ".ssh")
     return Guards(tools, context, (place.top, library.path), refused, Sandbox())
 

@@ -22,7 +22,7 @@ from reverie.session.team import TeamPlace
 from reverie.settings import Flags, Settings, load
 from reverie.store import home as places
 from reverie.store.memories import Memories
-from reverie.store.project import work_root
+from reverie.store.project import Project, work_root
 from reverie.world import Clock, Notice, Say, say_nothing
 
 
@@ -50,6 +50,10 @@ class Place:
         return cls(base, work_root(cwd), cwd, environ, root, loaded.settings)
 
     @property
+    def project(self) -> Project:
+        return Project(self.home, self.root, self.cwd, self.environ, self.settings)
+
+    @property
     def flags(self) -> Flags:
         return Flags(self.environ, home=self.home, root=self.root, settings=self.settings)
 
@@ -67,9 +71,7 @@ def open_memories(place: Place, clock: Clock, say: Say) -> Memories | None:
     if place.settings.memory_off():
         return None
     try:
-        return Memories.of(
-            place.home, place.root, place.environ, place.settings, now=clock.now, say=say
-        )
+        return Memories.of(place.project, now=clock.now, say=say)
     except ReverieError as error:
         say(Notice("memory", f"there is no long-term memory in this session: {error}", "warning"))
         return None

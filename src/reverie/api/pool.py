@@ -25,6 +25,7 @@ from reverie.settings import Settings, environment, load
 from reverie.settings.sources import override
 from reverie.store import addresses
 from reverie.store import home as places
+from reverie.store.project import Project
 from reverie.world import Notice, Say, say_nothing
 
 if TYPE_CHECKING:
@@ -65,19 +66,21 @@ class Ground:
 
         return memory_folder(self.home, self.root, self.settings)
 
+    @property
+    def project(self) -> Project:
+        """The project that this is."""
+        where = (self.home, self.root, self.root, self.environ, self.settings)
+        return Project(*where, is_address=self.named)
+
     def claim(self) -> None:
         """Make the folder that is to hold it."""
-        if self.named:
-            places.claim_address(self.home, self.root, environ=self.environ)
+        self.project.claim()
 
     def open(self, say: Say) -> Memories:
         """The memory, open for its caller alone."""
         from reverie.store.memories import Memories
 
-        self.claim()
-        return Memories.of(
-            self.home, self.root, self.environ, self.settings, now=time.time, say=say
-        )
+        return Memories.of(self.project, now=time.time, say=say)
 
 
 def home_of(given: str) -> tuple[Path, Mapping[str, str]]:
@@ -154,14 +157,7 @@ class Opened:
         from reverie.session.recall.index import MemoryIndex
 
         self.memories = self.ground.open(self.say)
-        self.index = MemoryIndex.of(
-            self.ground.home,
-            self.ground.root,
-            self.ground.environ,
-            self.memories.root,
-            settings=self.ground.settings,
-            say=self.say,
-        )
+        self.index = MemoryIndex.of(self.ground.project, say=self.say)
         self._is_open = True
 
     def _stands(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +28,7 @@ from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.home import SessionFile
 from reverie.store.journal import BadLine, Journal, Line
+from reverie.store.project import Project
 from reverie.transcript.codec import decode, is_later
 
 
@@ -102,16 +103,14 @@ class Library:
         self.project = project
 
     @classmethod
-    def of(
-        cls, home: Path, root: Path, environ: Mapping[str, str], *, claim: bool = True
-    ) -> Library:
-        """The sessions of the project at `root`. Its folder is made and claimed, but for a
-        private session, which writes nothing."""
+    def of(cls, project: Project, *, claim: bool = True) -> Library:
+        """Return a project's sessions; make its folder unless `claim` is false."""
         if claim:
-            project = places.project_folder(home, root, environ=environ)
+            project.claim()
+            folder = places.project_folder(project.home, project.root, environ=project.environ)
         else:
-            project = places.find_project_folder(home, root)
-        return cls(places.transcripts_folder(project, home, environ), project)
+            folder = project.folder()
+        return cls(places.transcripts_folder(folder, project.home, project.environ), folder)
 
     @cached_property
     def folder(self) -> Folder:

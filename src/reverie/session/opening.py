@@ -30,6 +30,7 @@ from reverie.settings import Flags, Settings, environment, load
 from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.lists import learned_window
+from reverie.store.project import Project
 from reverie.tools.runner import MakeGuard, NoTools
 from reverie.transcript.blocks import dump, elements
 from reverie.transcript.records import HeadSet
@@ -178,7 +179,7 @@ class SessionWish:
         root = self.root or places.canonical_root(cwd)
         home = Path(self.home) if self.home is not None else places.home(self.known)
         settings = self.settings or self._loaded(home, root)
-        library = Library.of(home, root, self.known, claim=not self.private)
+        library = Library.of(Project(home, root, cwd, self.known, settings), claim=not self.private)
         world = World(
             self.clock or SystemClock(),
             NoDisk(),

@@ -44,6 +44,7 @@ from reverie.store.lists import ForgottenWords, Review, ReviewItem
 from reverie.store.long_index import LongIndexes
 from reverie.store.memory import LONG_INDEX, MemoryFolder
 from reverie.store.plain import digest
+from reverie.store.project import Project
 from reverie.text.whole import whole
 from reverie.world import Notice, Say, say_nothing
 
@@ -124,21 +125,14 @@ class Memories:
         return self.history.files
 
     @classmethod
-    def of(
-        cls,
-        home: Path,
-        root: Path,
-        environ: Mapping[str, str],
-        settings: Settings,
-        *,
-        now: Callable[[], float],
-        say: Say = say_nothing,
-    ) -> Memories:
-        """The memory of the project at `root`, its folders made where they are missing."""
+    def of(cls, project: Project, *, now: Callable[[], float], say: Say = say_nothing) -> Memories:
+        """Open a project's memory; make its folders where they are missing."""
+        project.claim()
+        home, root, environ = project.home, project.root, project.environ
         places.project_folder(home, root, environ=environ)
-        folder = memory_folder(home, root, settings)
+        folder = memory_folder(home, root, project.settings)
         history = history_folder(home, root, environ)
-        memories = cls(folder, history, home, now=now, say=say, settings=settings)
+        memories = cls(folder, history, home, now=now, say=say, settings=project.settings)
         memories.project = root
         try:
             landing.finish(memories)

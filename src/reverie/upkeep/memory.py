@@ -62,9 +62,7 @@ def find_memory(
         places.check_folder(place.home)
         yield None
         return
-    with Memories.of(
-        place.home, place.root, place.environ, settings, now=time.time, say=say
-    ) as memories:
+    with Memories.of(place.project, now=time.time, say=say) as memories:
         try:
             memories.look()
         except ReverieError as error:

@@ -18,6 +18,7 @@ from reverie.settings import Flags, Loaded, Settings, environment, load
 from reverie.settings.values import read_object
 from reverie.store import home as places
 from reverie.store import keys as names
+from reverie.store.project import Project
 
 _PREFIX = re.compile(r"[0-9a-f-]{1,36}", re.ASCII)
 _SHOWN = 5
@@ -50,6 +51,10 @@ class ProjectPlace:
             return replace(found, memory_path_override=None, auto_memory_directory=None)
         return found
 
+    @property
+    def project(self) -> Project:
+        return Project(self.home, self.root, self.root, self.environ, self.settings)
+
     def flags(self) -> Flags:
         """The flags as they count here."""
         settings = self.loaded().settings
@@ -65,7 +70,7 @@ class ProjectPlace:
 
     def library_to_write(self) -> Library:
         """The project's sessions; its folder is made where it is missing."""
-        return Library.of(self.home, self.root, self.environ)
+        return Library.of(self.project)
 
     def libraries(self) -> Iterator[tuple[str, Library]]:
         """All projects under this home, each with the root it belongs to."""

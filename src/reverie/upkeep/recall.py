@@ -26,7 +26,7 @@ from reverie.session.recall.meaning import embeddings_by, meaning
 from reverie.session.recall.notes import days
 from reverie.settings import environment
 from reverie.store.history import History
-from reverie.store.memories import history_folder, memory_folder
+from reverie.store.memories import history_folder
 from reverie.store.memory import MemoryFolder
 from reverie.store.recall.index import RecallHit
 from reverie.store.written import FileTimes
@@ -39,11 +39,8 @@ def recall_place(
     place: ProjectPlace, say: Say
 ) -> Generator[tuple[MemoryIndex, MemoryFolder | None] | None]:
     """The project's index and memory; None where there is nothing to search."""
-    settings = place.loaded().settings
-    folder = memory_folder(place.home, place.root, settings)
-    index = MemoryIndex.of(
-        place.home, place.root, place.environ, folder, settings=settings, say=say
-    )
+    index = MemoryIndex.of(place.project, say=say)
+    folder = index.folder
     if not folder.is_dir() and not index.transcripts.is_dir():
         yield None
         return

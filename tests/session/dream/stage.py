@@ -12,7 +12,7 @@ from typing import Any
 from reverie.memory import Origin, Trust, new
 from reverie.session import Budget, Dreamer, Library, guards_at
 from reverie.settings import DEFAULTS, Settings
-from reverie.store import Folder, Memories
+from reverie.store import Folder, Memories, Project
 from reverie.testing import FixedFlags, ManualClock, MemoryDisk, ScriptedModel, call, reply
 from reverie.transcript import DreamTask, Request
 from reverie.world import Notice, Reply, World
@@ -50,8 +50,10 @@ class Stage:
         home, root = base / "home", base / "project"
         root.mkdir(parents=True, exist_ok=True)
         clock = ManualClock(NOW)
-        memories = Memories.of(home, root, {}, DEFAULTS, now=clock.now)
-        stage = cls(base, memories, Library.of(home, root, {}), clock)
+        memories = Memories.of(
+            Project.at(root, home=home, environ={}, settings=DEFAULTS), now=clock.now
+        )
+        stage = cls(base, memories, Library.of(Project.at(root, home=home, environ={})), clock)
         for key, (name, kind, body) in given.items():
             if not memories.folder.files.exists(key):
                 memories.save(key, memory(key, name, kind, body), BY_USER)

@@ -64,7 +64,7 @@ class Teammate:
         environ = dict(environment())
         place = Place.of(Path(hello["project"]), Path(hello["home"]), environ, self.say)
         self._clock = SystemClock()
-        library = Library.of(place.home, place.root, environ)
+        library = Library.of(place.project)
         rules, _ = load_rules(home=place.home, root=place.root)
         roots = PermissionRoots.of(place.top, Path(place.user), place.home)
         stored = tool_results_folder(library.path, str(hello["session"]))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Container, Generator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from reverie.memory.recall.ranking import Query
 from reverie.session.recall.meaning import fill, local_model, meanings
 from reverie.settings import DEFAULTS, Settings
 from reverie.store import home as places
+from reverie.store.project import Project
 from reverie.store.recall.index import NAME, HitKind, RecallHit, RecallIndex
 from reverie.world import Say, say_nothing
 
@@ -69,20 +70,10 @@ class MemoryIndex:
         self._seen = 0
 
     @classmethod
-    def of(
-        cls,
-        home: Path,
-        root: Path,
-        environ: Mapping[str, str],
-        folder: Path,
-        *,
-        settings: Settings = DEFAULTS,
-        say: Say = say_nothing,
-    ) -> MemoryIndex:
-        """The index of the project at `root`, whose memory lies in `folder`; nothing is made."""
-        project = places.find_project_folder(home, root)
-        kept = places.transcripts_folder(project, home, environ)
-        return cls(folder, kept, settings=settings, say=say)
+    def of(cls, project: Project, *, say: Say = say_nothing) -> MemoryIndex:
+        """Return the index of a project's memory; nothing is made."""
+        kept = places.transcripts_folder(project.folder(), project.home, project.environ)
+        return cls(project.memory_folder, kept, settings=project.settings, say=say)
 
     @contextmanager
     def opened(self) -> Generator[RecallIndex]:
