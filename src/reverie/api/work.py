@@ -40,8 +40,8 @@ from reverie.upkeep.background import (
 )
 from reverie.upkeep.check import check_memory, fix_memory
 from reverie.upkeep.forget import Forgetting
-from reverie.upkeep.past_files import past_in
 from reverie.upkeep.place import ProjectPlace
+from reverie.upkeep.transfer import past_in
 from reverie.world import Model, Notice, Say
 
 LEARNING = "learning.lock"

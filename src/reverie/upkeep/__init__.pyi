@@ -1,10 +1,9 @@
 from reverie.upkeep.cache import cache_report as cache_report
 from reverie.upkeep.cache import place_value as place_value
+from reverie.upkeep.check import LARGEST as LARGEST
+from reverie.upkeep.check import set_level as set_level
 from reverie.upkeep.derived import NAME as NAME
 from reverie.upkeep.doctor import EXTRAS as EXTRAS
-from reverie.upkeep.foreign_exports import exported as exported
-from reverie.upkeep.foreign_exports import items_in as items_in
-from reverie.upkeep.foreign_exports import time_of as time_of
 from reverie.upkeep.forget import ForgetReport as ForgetReport
 from reverie.upkeep.forget import Forgetting as Forgetting
 from reverie.upkeep.forget import unfinished as unfinished
@@ -18,6 +17,9 @@ from reverie.upkeep.memory_transfer import exported_files as exported_files
 from reverie.upkeep.memory_transfer import import_file as import_file
 from reverie.upkeep.memory_transfer import restore as restore
 from reverie.upkeep.moving_in import MAX_WAITING as MAX_WAITING
+from reverie.upkeep.moving_in import exported as exported
+from reverie.upkeep.moving_in import items_in as items_in
+from reverie.upkeep.moving_in import time_of as time_of
 from reverie.upkeep.place import ProjectPlace as ProjectPlace
 from reverie.upkeep.plugin import plugin_files as plugin_files
 from reverie.upkeep.projects import find_project as find_project
@@ -27,9 +29,7 @@ from reverie.upkeep.projects import project_name as project_name
 from reverie.upkeep.proxy_address import ProxyAddress as ProxyAddress
 from reverie.upkeep.proxy_address import known_token as known_token
 from reverie.upkeep.recall import OpenRecall as OpenRecall
-from reverie.upkeep.rules import set_level as set_level
 from reverie.upkeep.savings import Savings as Savings
-from reverie.upkeep.scan import LARGEST as LARGEST
 from reverie.upkeep.session_index import PAGE as PAGE
 from reverie.upkeep.stats import project_stats as project_stats
 from reverie.upkeep.tasks import TaskOutcome as TaskOutcome

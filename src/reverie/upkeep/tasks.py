@@ -247,9 +247,7 @@ def past_of(given: str, place: ProjectPlace, say: Say = say_nothing) -> PastSess
         if path.name.endswith(transfer.ENDINGS) or len(path.parts) > 1:
             raise NotFound("There is no such file", where=given)
         return _session_of(given, place)
-    from reverie.upkeep.past_files import past_in
-
-    return past_in(path, lambda text: say(Notice("learn", text, "warning")))
+    return transfer.past_in(path, lambda text: say(Notice("learn", text, "warning")))
 
 
 # Hygiene and sync

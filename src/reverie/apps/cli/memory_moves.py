@@ -18,7 +18,6 @@ from reverie.memory.trust import Trust
 from reverie.store.files import Folder
 from reverie.store.lists import REVIEW
 from reverie.text.counts import plural
-from reverie.upkeep.foreign_exports import System, exported
 from reverie.upkeep.memory_transfer import (
     HISTORY,
     MEMORY,
@@ -32,7 +31,7 @@ from reverie.upkeep.memory_transfer import (
     is_export,
     restore,
 )
-from reverie.upkeep.moving_in import UNVERIFIED, WAITS, Moved, MoveIn
+from reverie.upkeep.moving_in import UNVERIFIED, WAITS, Moved, MoveIn, System, exported
 from reverie.upkeep.place import ProjectPlace
 
 SHOWN, SHOWN_JSON = 5, 1_000

@@ -15,8 +15,8 @@ from reverie.errors import InvalidInput
 from reverie.memory.rules.match import LEVELS
 from reverie.store.rule_rows import RuleRow, applies, list_rules
 from reverie.text.untrusted import reveal
+from reverie.upkeep.check import matches, set_level
 from reverie.upkeep.place import ProjectPlace
-from reverie.upkeep.rules import matches, set_level
 
 
 @click.group(invoke_without_command=True)

@@ -25,8 +25,8 @@ from reverie.settings import environment
 from reverie.store import home as places
 from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
+from reverie.upkeep.check import scan_files
 from reverie.upkeep.place import ProjectPlace
-from reverie.upkeep.scan import scan_files
 
 if TYPE_CHECKING:
     from reverie.session.team import TeamPlace
