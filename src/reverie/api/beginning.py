@@ -257,9 +257,9 @@ def _worker(wanted: SessionArguments, ground: Ground, settings: Settings, say: S
 
 def _recorded_name(session: str, ground: Ground) -> str:
     """The model that a recorded session was held with."""
-    from reverie.upkeep.place import ProjectPlace
+    from reverie.session.library import Library
 
-    library = ProjectPlace(ground.environ, ground.home, ground.root).library()
+    library = Library.find(ground.project)
     if library is None:
         return ""
     try:

@@ -12,12 +12,10 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from reverie.agent.place import Place
 from reverie.api.clients import RulesModel
 from reverie.api.memory import Memory, grounds_of
 from reverie.middleware.engine import Engine, EngineRules, Outgoing
 from reverie.middleware.shadow import ShadowRules
-from reverie.store.project import work_root
 from reverie.world import Reply, Say
 
 if TYPE_CHECKING:
@@ -137,8 +135,6 @@ class Learning:
 async def _engine(memory: Memory, say: Say, *, learns: bool) -> Engine:
     ground = grounds_of(memory)[0]
     folder = str(ground.root)
-    top = work_root(ground.root)
-    place = Place(ground.home, top, ground.root, ground.environ, ground.root, ground.settings)
     off = bool(ground.settings.memory_off())
     shadows = ShadowRules(
         ground.home,
@@ -147,7 +143,7 @@ async def _engine(memory: Memory, say: Say, *, learns: bool) -> Engine:
         say,
         memory=not off,
         learns=learns,
-        place=lambda _: place,
+        place=lambda _: ground.project,
         memories=lambda _: ground.open(say),
     )
     ground.claim()

@@ -52,19 +52,12 @@ class Ground:
         """Whether there is anything to read."""
         if self.named and not places.is_address(self.home, self.root):
             return False
-        from reverie.store.memories import history_folder
-
-        kept = history_folder(self.home, self.root, self.environ)
-        return self.folder.is_dir() or kept.is_dir()
+        return self.folder.is_dir() or self.project.history_folder.is_dir()
 
     @property
     def folder(self) -> Path:
         """The folder of the Markdown files; nothing is made."""
-        if self.named and self.settings.remote_memory_dir is None:
-            return self.root / "memory"
-        from reverie.store.memories import memory_folder
-
-        return memory_folder(self.home, self.root, self.settings)
+        return self.project.memory_folder
 
     @property
     def project(self) -> Project:

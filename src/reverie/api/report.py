@@ -86,7 +86,7 @@ def report(owner: object, *, days: float | None = None) -> Report:
 def of_memory(reader: MemoryReader, since: float) -> Report:
     """The changes of the memory at an address, and the sessions that were held there."""
     from reverie.api.reading import history
-    from reverie.api.work import place_of
+    from reverie.session.library import Library
     from reverie.upkeep.metrics import figures
 
     ground = reader.grounds[0]
@@ -95,7 +95,7 @@ def of_memory(reader: MemoryReader, since: float) -> Report:
         for one in history(reader, "")
         if one.at >= since
     ]
-    library = place_of(ground).library() if ground.is_there else None
+    library = Library.find(ground.project) if ground.is_there else None
     if library is None:
         return Report(events=tuple(events))
     try:

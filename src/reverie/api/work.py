@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
-from reverie.agent.memory import AgentPlace, agent_memories
+from reverie.agent.memory import agent_memories
 from reverie.api.pool import Ground, shared
 from reverie.api.values import Checked, Dreamt, Fault, Forgotten, Saved
 from reverie.api.waiting import run
@@ -26,7 +26,8 @@ from reverie.session.dream.run import dream as dream_once
 from reverie.session.extraction.past import Learned, PastSession
 from reverie.session.extraction.past import learn as go_through
 from reverie.store.lock import FileLock
-from reverie.store.memories import Memories, history_folder
+from reverie.store.memories import Memories
+from reverie.store.project import Project
 from reverie.transcript.blocks import text_block
 from reverie.transcript.records import AssistantMessage, Entry, UserMessage
 from reverie.upkeep.background import (
@@ -39,16 +40,15 @@ from reverie.upkeep.background import (
 from reverie.upkeep.check import check_memory, fix_memory
 from reverie.upkeep.forget import Forgetting
 from reverie.upkeep.past_files import past_in
-from reverie.upkeep.place import ProjectPlace
 from reverie.world import Model, Notice
 
 LEARNING = "learning.lock"
 LEARNING_SECONDS = 50.0
 
 
-def place_of(ground: Ground) -> ProjectPlace:
+def place_of(ground: Ground) -> Project:
     """An address as upkeep knows a project."""
-    return ProjectPlace(ground.environ, ground.home, ground.root)
+    return ground.project
 
 
 # Learning
@@ -212,10 +212,10 @@ def check(writer: Writer, fix: bool) -> Checked:
 def forget(writer: Writer, words: str, dry_run: bool) -> Forgotten:
     """Take words out of everything under home, and prove it."""
     ground = writer.ground
-    home, root, environ = ground.home, ground.root, ground.environ
-    kept = history_folder(home, root, environ)
+    home, environ = ground.home, ground.environ
+    kept = ground.project.history_folder
     outside = [] if ground.folder.is_relative_to(home) else [(ground.folder, kept)]
-    agents = agent_memories(AgentPlace(home, root, environ, ground.settings))
+    agents = agent_memories(ground.project)
     work = Forgetting(home, environ, time.time, [*outside, *agents])
     done = work.run(words, dry_run=dry_run)
     return Forgotten(

@@ -18,7 +18,6 @@ from reverie.upkeep.memory_transfer import exported_files as exported_files
 from reverie.upkeep.memory_transfer import import_file as import_file
 from reverie.upkeep.memory_transfer import restore as restore
 from reverie.upkeep.moving_in import MAX_WAITING as MAX_WAITING
-from reverie.upkeep.place import ProjectPlace as ProjectPlace
 from reverie.upkeep.plugin import plugin_files as plugin_files
 from reverie.upkeep.projects import find_project as find_project
 from reverie.upkeep.projects import home_projects as home_projects
