@@ -28,7 +28,7 @@ import anyio
 
 import reverie
 from reverie import testing
-from reverie.agent import Agent, AgentOptions, Place, open_agent, open_memories
+from reverie.agent import Agent, AgentOptions, open_agent, open_memories, project_at
 from reverie.clock import SystemClock
 from reverie.embedded import EmbeddedModel
 from reverie.session import Session
@@ -154,7 +154,7 @@ async def walks(folder: Path) -> dict[str, list[str]]:
 
 
 async def _resumed(stage: Stage, last: str) -> None:
-    place = Place.of(stage.project, stage.home, stage.environ)
+    place = project_at(stage.project, stage.home, stage.environ)
     memories = open_memories(place, SystemClock(), say_nothing)
     async with Session.open(
         stage.project,

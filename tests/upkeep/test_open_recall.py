@@ -13,28 +13,28 @@ import pytest
 
 import reverie
 from reverie.memory import versions
-from reverie.store import history_folder
-from reverie.upkeep import OpenRecall, ProjectPlace
+from reverie.store import Project
+from reverie.upkeep import OpenRecall
 from reverie.world import say_nothing
 
 pytestmark = pytest.mark.spec("18.web")
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ProjectPlace:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setenv("REVERIE_HOME", str(tmp_path / "home"))
     (tmp_path / "shop").mkdir()
-    return ProjectPlace.of(tmp_path / "shop")
+    return Project.at(tmp_path / "shop")
 
 
 @pytest.fixture
-def recall(place: ProjectPlace) -> Iterator[OpenRecall]:
+def recall(place: Project) -> Iterator[OpenRecall]:
     made = OpenRecall(place, say_nothing)
     yield made
     made.close()
 
 
-def add(place: ProjectPlace, *texts: str) -> None:
+def add(place: Project, *texts: str) -> None:
     with reverie.Memory(place.root, home=place.home) as memory:
         for text in texts:
             memory.add(text)
@@ -57,7 +57,7 @@ def decoded(work: Callable[[], object]) -> int:
 
 
 def test_a_second_question_reads_what_was_added_to_the_history_alone(
-    place: ProjectPlace, recall: OpenRecall
+    place: Project, recall: OpenRecall
 ) -> None:
     add(place, *(f"Service {n} listens on port {8000 + n}" for n in range(9)))
     now = time.time()
@@ -72,12 +72,11 @@ def test_a_second_question_reads_what_was_added_to_the_history_alone(
 
 
 def test_a_history_that_another_took_the_place_of_is_read_anew(
-    place: ProjectPlace, recall: OpenRecall
+    place: Project, recall: OpenRecall
 ) -> None:
     add(place, "The zebra gateway listens on port 9911")
     assert recall.rows("zebra gateway", time.time(), 1)[0]["saved"]
-    kept = history_folder(place.home, place.root, place.environ)
-    shutil.rmtree(kept)
+    shutil.rmtree(place.history_folder)
     assert recall.rows("zebra gateway", time.time(), 1)  # no history: what the file's time tells
     add(place, "The lion gateway listens on port 9912")
     recall.settle()

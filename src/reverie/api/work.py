@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
-from reverie.agent.memory import AgentPlace, agent_memories
+from reverie.agent.memory import agent_memories
 from reverie.api.values import Checked, Dreamt, Fault, Forgotten, Saved
 from reverie.api.waiting import run
 from reverie.embedded import EmbeddedModel
@@ -27,7 +27,7 @@ from reverie.session.extraction.past import Learned, PastSession
 from reverie.session.extraction.past import learn as go_through
 from reverie.session.open_memory import OpenMemory, lend_memory
 from reverie.store.lock import FileLock
-from reverie.store.memories import Memories, history_folder
+from reverie.store.memories import Memories
 from reverie.store.project import Project
 from reverie.transcript.blocks import text_block
 from reverie.transcript.records import AssistantMessage, Entry, UserMessage
@@ -40,17 +40,11 @@ from reverie.upkeep.background import (
 )
 from reverie.upkeep.check import check_memory, fix_memory
 from reverie.upkeep.forget import Forgetting
-from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.transfer import past_in
 from reverie.world import Model, Notice, Say
 
 LEARNING = "learning.lock"
 LEARNING_SECONDS = 50.0
-
-
-def place_of(project: Project) -> ProjectPlace:
-    """An address as upkeep knows a project."""
-    return ProjectPlace(project.environ, project.home, project.root)
 
 
 # Learning
@@ -86,7 +80,7 @@ def learn_recorded(
 
 
 def _learn(project: Project, past: PastSession, model: Model | None, say: Say) -> list[Saved]:
-    place, settings = place_of(project), project.settings
+    place, settings = project, project.settings
     chosen = model or EmbeddedModel()
     with OpenMemory.of(project, say=say) as opened:
         context = learning_context(place, settings, opened.store, chosen, say)
@@ -177,9 +171,7 @@ def dream(project: Project, model: Model | None, say: Say, *, dry_run: bool) -> 
         return Dreamt("completed", reason="there is no memory yet")
     with (
         OpenMemory.of(project, say=say) as opened,
-        dreaming(
-            place_of(project), project.settings, opened.store, model or EmbeddedModel(), say
-        ) as dreamer,
+        dreaming(project, project.settings, opened.store, model or EmbeddedModel(), say) as dreamer,
     ):
 
         async def work() -> Dreamt:
@@ -200,7 +192,7 @@ def check(project: Project, origin: Origin, say: Say, *, fix: bool) -> Checked:
     """The faults of the memory at this address, and with `fix` the repairs that lose nothing."""
     if not project.has_memory:
         return Checked(100)
-    place = place_of(project)
+    place = project
     with lend_memory(project, say) as one:
         one.store.look()
         done = fix_memory(one.store, place, origin) if fix else None
@@ -217,12 +209,10 @@ def check(project: Project, origin: Origin, say: Say, *, fix: bool) -> Checked:
 
 def forget(project: Project, words: str, *, dry_run: bool) -> Forgotten:
     """Take words out of everything under home, and prove it."""
-    home, root, environ = project.home, project.root, project.environ
-    kept = history_folder(home, root, environ)
     folder = project.memory_folder
-    outside = [] if folder.is_relative_to(home) else [(folder, kept)]
-    agents = agent_memories(AgentPlace(home, root, environ, project.settings))
-    work = Forgetting(home, environ, time.time, [*outside, *agents])
+    outside = [] if folder.is_relative_to(project.home) else [(folder, project.history_folder)]
+    agents = agent_memories(project)
+    work = Forgetting(project.home, project.environ, time.time, [*outside, *agents])
     done = work.run(words, dry_run=dry_run)
     return Forgotten(
         tuple(one.path for one in done.touched),

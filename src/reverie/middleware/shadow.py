@@ -17,7 +17,7 @@ from typing import Any, cast
 import anyio
 from anyio import to_thread
 
-from reverie.agent.place import Place, open_memories
+from reverie.agent.place import open_memories, project_at
 from reverie.clock import SystemClock
 from reverie.errors import NotFound
 from reverie.light import dataclass
@@ -35,6 +35,7 @@ from reverie.session.session import Session
 from reverie.settings import Settings
 from reverie.store.home import claim_address
 from reverie.store.memories import Memories
+from reverie.store.project import Project
 from reverie.transcript.blocks import Block, text_block, text_of
 from reverie.transcript.records import (
     AssistantMessage,
@@ -64,23 +65,23 @@ class ShadowRules:
     say: Say
     memory: bool = True
     learns: bool = True
-    place: Callable[[str], Place] | None = None  # of a folder, where not every one has its own
-    memories: Callable[[Place], Memories | None] | None = None
+    place: Callable[[str], Project] | None = None  # of a folder, where not every one has its own
+    memories: Callable[[Project], Memories | None] | None = None
 
-    def placed(self, asked: Asked) -> Place:
+    def placed(self, asked: Asked) -> Project:
         """The project around a folder; no setting puts what is a person's where another's is."""
         if self.place is not None:
             return self.place(asked.folder)
         own, is_person = Path(asked.folder), asked.memory and asked.folder != asked.project
         if is_person:
             claim_address(self.home, own, environ=self.environ)
-        found = Place.of(Path(asked.project or own), self.home, self.environ)
+        found = project_at(Path(asked.project or own), self.home, self.environ)
         if not is_person:
             return found
         apart = replace(found.settings, memory_path_override=None, auto_memory_directory=None)
         return replace(found, top=own, cwd=own, root=own, settings=apart)
 
-    def opened(self, place: Place) -> Memories | None:
+    def opened(self, place: Project) -> Memories | None:
         """The memory of a project; None where there is to be none."""
         if not self.memory:
             return None

@@ -26,7 +26,7 @@ __getattr__ = offered(
         "fork": "Fork PLACEHOLDER Tally",
         "hooks": "EVENTS Hook HookEvent Hooks MAX_CONTEXT MAX_OUTPUT hooks_for load_hooks",
         "jobs": "Jobs process_limit",
-        "library": "Library NoDisk SessionDisk",
+        "library": "Library NoDisk SessionDisk find_session home_libraries",
         "loop": "BEGIN ROUND TurnUnderWay run_turn",
         "open_memory": "LIMIT MemoryPool OpenMemory lend_memory open_memory shared_pool",
         "opening": "Head",

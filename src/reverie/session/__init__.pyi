@@ -58,6 +58,8 @@ from reverie.session.jobs import process_limit as process_limit
 from reverie.session.library import Library as Library
 from reverie.session.library import NoDisk as NoDisk
 from reverie.session.library import SessionDisk as SessionDisk
+from reverie.session.library import find_session as find_session
+from reverie.session.library import home_libraries as home_libraries
 from reverie.session.loop import BEGIN as BEGIN
 from reverie.session.loop import ROUND as ROUND
 from reverie.session.loop import TurnUnderWay as TurnUnderWay

@@ -105,11 +105,8 @@ class OpenMemory:
             self._history = None
         if self._history is None:
             from reverie.store.history import History
-            from reverie.store.memories import history_folder
 
-            project = self.project
-            kept = history_folder(project.home, project.root, project.environ)
-            if kept.is_dir():
+            if (kept := self.project.history_folder).is_dir():
                 self._history = History(kept, now=self._now, create=False)
         return self._history
 

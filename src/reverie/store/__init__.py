@@ -24,7 +24,7 @@ __getattr__ = offered(
         "lists": "FILE Forgotten ForgottenWords KEPT Review learn_window learned_window",
         "lock": "FileLock Holder alive holder_of is_stopped process_start release take take_turn",
         "long_index": "LongIndexes",
-        "memories": "Memories history_folder memory_folder",
+        "memories": "Memories",
         "memory": "MAX_INDEX MemoryFolder",
         "objects": "Damaged LARGEST Objects object_key",
         "plain": "digest is_being_written open_plain read_plain temporary",

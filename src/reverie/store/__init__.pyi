@@ -59,8 +59,6 @@ from reverie.store.lock import take as take
 from reverie.store.lock import take_turn as take_turn
 from reverie.store.long_index import LongIndexes as LongIndexes
 from reverie.store.memories import Memories as Memories
-from reverie.store.memories import history_folder as history_folder
-from reverie.store.memories import memory_folder as memory_folder
 from reverie.store.memory import MAX_INDEX as MAX_INDEX
 from reverie.store.memory import MemoryFolder as MemoryFolder
 from reverie.store.objects import LARGEST as LARGEST

@@ -21,7 +21,6 @@ __getattr__ = offered(
         "memory_index": "COUNTED MemoryQuery",
         "memory_transfer": "ImportCandidate exported_files import_file restore",
         "moving_in": "MAX_WAITING exported items_in time_of",
-        "place": "ProjectPlace",
         "plugin": "plugin_files",
         "projects": "find_project home_projects project_key project_name",
         "proxy_address": "ProxyAddress known_token",

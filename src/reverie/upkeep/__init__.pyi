@@ -20,7 +20,6 @@ from reverie.upkeep.moving_in import MAX_WAITING as MAX_WAITING
 from reverie.upkeep.moving_in import exported as exported
 from reverie.upkeep.moving_in import items_in as items_in
 from reverie.upkeep.moving_in import time_of as time_of
-from reverie.upkeep.place import ProjectPlace as ProjectPlace
 from reverie.upkeep.plugin import plugin_files as plugin_files
 from reverie.upkeep.projects import find_project as find_project
 from reverie.upkeep.projects import home_projects as home_projects

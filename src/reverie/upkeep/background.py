@@ -16,21 +16,21 @@ from reverie.session.context import index_files, memory_section
 from reverie.session.dream.run import Dreamer
 from reverie.session.extraction.landing import WordsSource
 from reverie.session.extraction.run import ExtractionContext, guards_at
-from reverie.session.library import NoDisk
+from reverie.session.library import Library, NoDisk
 from reverie.session.opening import Head
 from reverie.settings import Settings
 from reverie.store.fences import Fence
 from reverie.store.files import Folder
 from reverie.store.memories import Memories
+from reverie.store.project import Project
 from reverie.tools import standard
 from reverie.transcript.records import HeadSet
-from reverie.upkeep.place import ProjectPlace
 from reverie.world import Model, Say, World
 
 SYSTEM = "You look back at a session that is over, and keep what is worth remembering."
 
 
-def daily_budget(place: ProjectPlace, settings: Settings, model: Model) -> Budget | None:
+def daily_budget(place: Project, settings: Settings, model: Model) -> Budget | None:
     """What may be spent today; None where nothing is billed."""
     if model.capabilities.free:
         return None
@@ -38,7 +38,7 @@ def daily_budget(place: ProjectPlace, settings: Settings, model: Model) -> Budge
 
 
 def learning_context(
-    place: ProjectPlace,
+    place: Project,
     settings: Settings,
     memories: Memories,
     model: Model,
@@ -49,9 +49,9 @@ def learning_context(
 ) -> ExtractionContext:
     """What an extraction over a past session stands on."""
     world = World(
-        SystemClock(), NoDisk(), place.flags(), settings, model, say=say, model_name=model.name
+        SystemClock(), NoDisk(), place.flags, settings, model, say=say, model_name=model.name
     )
-    guards = guards_at(place.root, place.library_to_write().path, memories, world)
+    guards = guards_at(place.root, Library.of(place).path, memories, world)
     return ExtractionContext(memories, world, guards, WordsSource(""), dry, fence)
 
 
@@ -67,7 +67,7 @@ def learning_head(context: ExtractionContext) -> HeadSet:
 
 @contextmanager
 def dreaming(
-    place: ProjectPlace,
+    place: Project,
     settings: Settings,
     memories: Memories,
     model: Model,
@@ -79,8 +79,8 @@ def dreaming(
     """Everything a dream needs. Its cost is `counted` in the day's budget of this home, unless
     whoever hands in the model counts it elsewhere."""
     clock = SystemClock()
-    library = place.library_to_write()
-    world = World(clock, NoDisk(), place.flags(), settings, model, say=say)
+    library = Library.of(place)
+    world = World(clock, NoDisk(), place.flags, settings, model, say=say)
     guards = guards_at(place.root, library.path, memories, world)
     budget = daily_budget(place, settings, model) if counted else None
     try:
@@ -92,7 +92,7 @@ def dreaming(
             guards,
             clock,
             settings,
-            place.flags(),
+            place.flags,
             budget,
             summariser=summariser_for(settings, place.environ, world.window, clock),
             fence=fence,

@@ -33,9 +33,9 @@ from reverie.store.fences import Fence
 from reverie.store.files import Changed
 from reverie.store.memories import Memories
 from reverie.store.plain import digest, read_plain
+from reverie.store.project import Project
 from reverie.store.rules import RuleStore
 from reverie.store.written import written_times
-from reverie.upkeep.place import ProjectPlace
 
 if TYPE_CHECKING:
     from reverie.memory.claims import Claim
@@ -74,7 +74,7 @@ class MemoryFix:
         }
 
 
-def check_memory(memories: Memories | None, place: ProjectPlace) -> HygieneReport:
+def check_memory(memories: Memories | None, place: Project) -> HygieneReport:
     """The faults of a project's memory, and its score."""
     from reverie.memory.hygiene.check import CheckInput, check
 
@@ -100,7 +100,7 @@ def _finding(one: Finding) -> dict[str, Any]:
 # --- looking
 
 
-def _input(memories: Memories, place: ProjectPlace) -> CheckInput:
+def _input(memories: Memories, place: Project) -> CheckInput:
     """The folder as a check sees it, and the repository beside it."""
     from reverie.memory.hygiene.check import CheckInput
 
@@ -145,9 +145,7 @@ def _trust(memories: Memories) -> TrustIn:
     return trust
 
 
-def _present(
-    files: Mapping[str, bytes], place: ProjectPlace
-) -> tuple[Present | None, tuple[str, ...]]:
+def _present(files: Mapping[str, bytes], place: Project) -> tuple[Present | None, tuple[str, ...]]:
     """Whether the repository has what the memories name, and what there was no time to look for;
     nobody to ask where there is no repository."""
     if not (place.root / ".git").exists():
@@ -217,7 +215,7 @@ def _shown(data: bytes | None) -> str | None:
     return None if data is None else shown(data)
 
 
-def plan_fix(memories: Memories, place: ProjectPlace) -> FixPlan:
+def plan_fix(memories: Memories, place: Project) -> FixPlan:
     """The repairs that would be made now; nothing is changed."""
     from reverie.memory.branch_changes import verdict
     from reverie.memory.repair.repair import kept, repaired
@@ -255,7 +253,7 @@ def plan_fix(memories: Memories, place: ProjectPlace) -> FixPlan:
 
 def fix_memory(
     memories: Memories,
-    place: ProjectPlace,
+    place: Project,
     origin: Origin,
     fence: Fence | None = None,
     *,

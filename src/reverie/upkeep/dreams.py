@@ -6,11 +6,11 @@ import time
 
 from reverie.store.consolidation import Consolidation
 from reverie.store.memories import Memories
-from reverie.upkeep.place import ProjectPlace
+from reverie.store.project import Project
 from reverie.upkeep.tasks import dream_gates
 
 
-def next_dream(place: ProjectPlace, memories: Memories) -> str:
+def next_dream(place: Project, memories: Memories) -> str:
     """Why none is due, or nothing."""
     seen = Consolidation.of(memories.root, time.time, place.settings).look()
     if seen.state == "held":

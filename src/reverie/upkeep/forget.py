@@ -28,7 +28,6 @@ from reverie.session.listing import FILE as LISTING
 from reverie.store import home as places
 from reverie.store.addresses import address_folders
 from reverie.store.files import Folder
-from reverie.store.history import NAME
 from reverie.store.journal import Journal
 from reverie.store.keys import is_temporary
 from reverie.store.lists import FORGOTTEN as HASHES
@@ -37,6 +36,7 @@ from reverie.store.lock import FileLock
 from reverie.store.memory import MemoryFolder
 from reverie.store.objects import OBJECTS
 from reverie.store.plain import read_plain
+from reverie.store.project import HISTORY
 from reverie.upkeep.forgetting import Rewriter, TouchedFile
 
 LOCK = ".reverie-forget.lock"
@@ -182,10 +182,10 @@ class Forgetting:
         for name in sorted(os.listdir(projects)) if projects.is_dir() else ():
             project = projects / name
             kept = places.transcripts_folder(project, self.home, self.environ)
-            found.append((project / "memory", kept / NAME))
+            found.append((project / "memory", kept / HISTORY))
             for one in address_folders(kept):
                 of_one = places.transcripts_folder(one, self.home, self.environ)
-                found.append((one / "memory", of_one / NAME))
+                found.append((one / "memory", of_one / HISTORY))
         return found
 
     def _ours(self, hit: ForgetHit) -> bool:

@@ -20,10 +20,10 @@ from reverie.memory.format.entry import TopicFile
 from reverie.memory.versions import Origin, Version
 from reverie.store import home as places
 from reverie.store.lists import ReviewItem
-from reverie.store.memories import Memories, history_folder, memory_folder
+from reverie.store.memories import Memories
+from reverie.store.project import Project
 from reverie.text.counts import plural
 from reverie.upkeep.forget import unfinished
-from reverie.upkeep.place import ProjectPlace
 from reverie.world import Notice, Say
 
 
@@ -51,18 +51,13 @@ class MemoryMatch:
 
 
 @contextlib.contextmanager
-def find_memory(
-    place: ProjectPlace, say: Say, *, create: bool = False
-) -> Generator[Memories | None]:
+def find_memory(place: Project, say: Say, *, create: bool = False) -> Generator[Memories | None]:
     """The project's memory; None where there is none and none is to be made."""
-    settings = place.settings
-    folder = memory_folder(place.home, place.root, settings)
-    kept = history_folder(place.home, place.root, place.environ)
-    if not create and not folder.is_dir() and not kept.is_dir():
+    if not create and not place.has_memory:
         places.check_folder(place.home)
         yield None
         return
-    with Memories.of(place.project, now=time.time, say=say) as memories:
+    with Memories.of(place, now=time.time, say=say) as memories:
         try:
             memories.look()
         except ReverieError as error:
@@ -75,7 +70,7 @@ def find_memory(
 
 
 @contextlib.contextmanager
-def open_memory(place: ProjectPlace, say: Say) -> Generator[Memories]:
+def open_memory(place: Project, say: Say) -> Generator[Memories]:
     """The project's memory, made where it is missing."""
     with find_memory(place, say, create=True) as memories:
         assert memories is not None

@@ -26,20 +26,19 @@ from reverie.session.recall.meaning import embeddings_by, meaning
 from reverie.session.recall.notes import days
 from reverie.settings import environment
 from reverie.store.history import History
-from reverie.store.memories import history_folder
 from reverie.store.memory import MemoryFolder
+from reverie.store.project import Project
 from reverie.store.recall.index import RecallHit
 from reverie.store.written import FileTimes
-from reverie.upkeep.place import ProjectPlace
 from reverie.world import Notice, Say
 
 
 @contextlib.contextmanager
 def recall_place(
-    place: ProjectPlace, say: Say
+    place: Project, say: Say
 ) -> Generator[tuple[MemoryIndex, MemoryFolder | None] | None]:
     """The project's index and memory; None where there is nothing to search."""
-    index = MemoryIndex.of(place.project, say=say)
+    index = MemoryIndex.of(place, say=say)
     folder = index.folder
     if not folder.is_dir() and not index.transcripts.is_dir():
         yield None
@@ -54,7 +53,7 @@ def recall_place(
 
 
 def recall_rows(
-    place: ProjectPlace, text: str, now: float, k: int, say: Say, root: Path | None = None
+    place: Project, text: str, now: float, k: int, say: Say, root: Path | None = None
 ) -> list[dict[str, Any]]:
     """What is found, for JSON; with `root`, why, and checked against the repository there."""
     with recall_place(place, say) as found:
@@ -69,7 +68,7 @@ class OpenRecall:
     """Recall kept open for many questions: what is slow to bring up to date is brought so beside
     them, by `settle`. One thread at a time."""
 
-    def __init__(self, place: ProjectPlace, say: Say) -> None:
+    def __init__(self, place: Project, say: Say) -> None:
         self._place = place
         self._say = say
         self._found: tuple[MemoryIndex, MemoryFolder | None] | None = None
@@ -81,7 +80,7 @@ class OpenRecall:
         found = self._open()
         if found is None:
             return []
-        meant = _meaning(self._place, found[0], text, self._say)
+        meant = _meaning(self._place.reload(), found[0], text, self._say)
         hits = found[0].search(text, now, k=k, meaning=meant, beside=True)
         return _rows(hits, found, now, self._place, self._place.root, self._read_history())
 
@@ -114,7 +113,7 @@ class OpenRecall:
     def _open(self) -> tuple[MemoryIndex, MemoryFolder | None] | None:
         if self._found is None or self._found[1] is None:  # no memory so far
             self.close()
-            self._found = self._opened.enter_context(recall_place(self._place, self._say))
+            self._found = self._opened.enter_context(recall_place(self._place.reload(), self._say))
             if self._found is not None:
                 self._opened.enter_context(self._found[0].opened())
         return self._found
@@ -124,7 +123,7 @@ def _rows(
     hits: Sequence[RecallHit],
     found: tuple[MemoryIndex, MemoryFolder | None],
     now: float,
-    place: ProjectPlace,
+    place: Project,
     root: Path | None,
     history: History | None = None,
 ) -> list[dict[str, Any]]:
@@ -138,7 +137,7 @@ def dated(
     index: MemoryIndex,
     memory: MemoryFolder | None,
     now: float,
-    place: ProjectPlace,
+    place: Project,
     history: History | None = None,
 ) -> list[RecallHit]:
     """The memories found, each with the time it was written instead of that of its file; from a
@@ -153,16 +152,16 @@ def dated(
         return [replace(hit, saved=times.at(hit.file)) for hit in hits]
 
 
-def _history_of(place: ProjectPlace) -> History | None:
+def _history_of(place: Project) -> History | None:
     """The history of the place's memory, to be read; None where there is none."""
-    kept = history_folder(place.home, place.root, place.environ)
+    kept = place.history_folder
     return History(kept, now=time.time, create=False) if kept.is_dir() else None
 
 
-def _meaning(place: ProjectPlace, index: MemoryIndex, text: str, say: Say) -> Meaning | None:
+def _meaning(place: Project, index: MemoryIndex, text: str, say: Say) -> Meaning | None:
     """What the query means to the model of the setting; None where none is named, or, which is
     said, where it gives no answer."""
-    model = embeddings_by(place.loaded().settings, place.environ)
+    model = embeddings_by(place.settings, place.environ)
     if model is None:
         return None
     index.refresh()

@@ -21,13 +21,15 @@ from reverie.errors import Held, NotFound, PathRefused
 from reverie.light import dataclass
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
+from reverie.session.library import Library, find_session, home_libraries
 from reverie.store import fences
+from reverie.store import home as places
 from reverie.store.addresses import address_folders
 from reverie.store.fences import Fence
-from reverie.store.memories import Memories, history_folder
+from reverie.store.memories import Memories
+from reverie.store.project import Project
 from reverie.upkeep import transfer
 from reverie.upkeep.memory import find_memory
-from reverie.upkeep.place import ProjectPlace, find_session
 from reverie.world import Model, Notice, Say, say_nothing
 
 if TYPE_CHECKING:
@@ -70,14 +72,14 @@ class TaskRun:
 
 
 @asynccontextmanager
-async def entered(place: ProjectPlace, run: TaskRun) -> AsyncGenerator[Memories | TaskOutcome]:
+async def entered(place: Project, run: TaskRun) -> AsyncGenerator[Memories | TaskOutcome]:
     """The memory, or why there is nothing to do. Whoever has the memory just now is waited for
     beside the loop: other jobs and a worker's signs of life go on."""
     with ExitStack() as opened:
         yield await to_thread.run_sync(_enter, opened, place, run)
 
 
-def _enter(opened: ExitStack, place: ProjectPlace, run: TaskRun) -> Memories | TaskOutcome:
+def _enter(opened: ExitStack, place: Project, run: TaskRun) -> Memories | TaskOutcome:
     memories = opened.enter_context(find_memory(place, run.say))
     if memories is None:
         return GONE
@@ -97,27 +99,27 @@ def _finished(memories: Memories, run: TaskRun) -> None:
 # Where there is something to do
 
 
-def roots(place: ProjectPlace) -> Iterator[Path]:
+def roots(place: Project) -> Iterator[Path]:
     """The projects of a home whose own folder is still there."""
-    for owner, library in place.libraries():
+    for owner, library in home_libraries(place):
         library.close()
         if owner and os.path.isdir(owner):
             yield Path(owner)
 
 
-def memory_roots(place: ProjectPlace) -> Iterator[Path]:
+def memory_roots(place: Project) -> Iterator[Path]:
     """The roots of all memories under a home: projects, and in them users and agents."""
     for root in roots(place):
         yield root
-        kept = history_folder(place.home, root, place.environ).parent
-        yield from address_folders(kept)
+        folder = places.find_project_folder(place.home, root)
+        yield from address_folders(places.transcripts_folder(folder, place.home, place.environ))
 
 
 # Dreaming
 
 
 async def dream_memory(
-    place: ProjectPlace,
+    place: Project,
     run: TaskRun,
     *,
     due: bool = True,
@@ -157,28 +159,26 @@ async def _dreamt(
     return TaskOutcome("failed", f"dream-{done.status}", *about), done
 
 
-def dream_gates(place: ProjectPlace, memories: Memories, now: float) -> str:
+def dream_gates(place: Project, memories: Memories, now: float) -> str:
     """Why no dream is due, or nothing."""
     from reverie.layers.dreaming import Gates
     from reverie.session.dream.watch import touched, undistilled
     from reverie.store.consolidation import Consolidation
 
-    settings, library = place.settings, place.library()
+    settings, library = place.settings, Library.find(place)
     lock = Consolidation.of(memories.root, lambda: now, settings)
 
     def counted(since: float) -> int:
         return touched(library, since) if library else 0
 
     days = partial(undistilled, memories)
-    return Gates(place.flags(), lock.last, counted, None, days).shut(settings, now)
+    return Gates(place.flags, lock.last, counted, None, days).shut(settings, now)
 
 
 # Learning
 
 
-async def learn_session(
-    place: ProjectPlace, run: TaskRun, given: str, *, size: int = 0
-) -> TaskOutcome:
+async def learn_session(place: Project, run: TaskRun, given: str, *, size: int = 0) -> TaskOutcome:
     """Learn what a session of this place holds; one shorter than `size` was changed since. What
     a job names is a session and never a file: who may queue one need not be able to read here."""
     async with entered(place, run) as memories:
@@ -219,9 +219,9 @@ async def learn_past(
     return await learn(past, ground, learning_head(ground), budget, step or unwatched)
 
 
-def session_size(place: ProjectPlace, session: str) -> int:
+def session_size(place: Project, session: str) -> int:
     """The bytes of a session's transcript; 0 where there is none."""
-    library = place.library()
+    library = Library.find(place)
     if library is None:
         return 0
     try:
@@ -230,17 +230,17 @@ def session_size(place: ProjectPlace, session: str) -> int:
         return 0
 
 
-def _session_of(given: str, place: ProjectPlace) -> PastSession:
+def _session_of(given: str, place: Project) -> PastSession:
     """The recorded session of this project by its id."""
     from reverie.session.extraction.past import PastSession
 
-    library = place.library()
+    library = Library.find(place)
     session = find_session(library, given)
     entries = library.read(session).entries if library else ()
     return PastSession(session, entries, given, "reverie")
 
 
-def past_of(given: str, place: ProjectPlace, say: Say = say_nothing) -> PastSession:
+def past_of(given: str, place: Project, say: Say = say_nothing) -> PastSession:
     """The recorded session in a file, or of this project by its id."""
     path = Path(given)
     if not path.exists():
@@ -253,7 +253,7 @@ def past_of(given: str, place: ProjectPlace, say: Say = say_nothing) -> PastSess
 # Hygiene and sync
 
 
-async def tidy_memory(place: ProjectPlace, run: TaskRun) -> TaskOutcome:
+async def tidy_memory(place: Project, run: TaskRun) -> TaskOutcome:
     """Make the repairs that lose nothing and need no model."""
     from reverie.upkeep.check import fix_memory
 
@@ -273,17 +273,16 @@ async def tidy_memory(place: ProjectPlace, run: TaskRun) -> TaskOutcome:
         return await to_thread.run_sync(work, memories)
 
 
-async def sync_memory(place: ProjectPlace, run: TaskRun) -> TaskOutcome:
+async def sync_memory(place: Project, run: TaskRun) -> TaskOutcome:
     """Take what teammates wrote, and push what is new here."""
-    from reverie.session.team import TeamPlace, missing, sync_team
+    from reverie.session.team import missing, sync_team
 
-    team = TeamPlace(place.home, place.root, place.environ, place.settings, place.flags())
-    why = missing(team)
+    why = missing(place)
     if why:
         return TaskOutcome("passed over", "no-team", why[0])
 
     def work(memories: Memories) -> TaskOutcome:
-        done = sync_team(memories, team)
+        done = sync_team(memories, place)
         _finished(memories, run)
         return TaskOutcome("done", "synced", "", len(done.pulled) + len(done.pushed))
 

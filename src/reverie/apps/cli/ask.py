@@ -18,9 +18,9 @@ from reverie.apps.cli.show import document, line, say, tell
 from reverie.errors import InvalidInput
 from reverie.session.recall.answer import Quote, answer
 from reverie.session.recall.notes import days, saved
+from reverie.store.project import Project
 from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
-from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.recall import dated, entry_of, recall_place
 
 LOOKED = 12
@@ -44,7 +44,7 @@ def ask(question: tuple[str, ...], sessions: bool, as_json: bool, project: Path)
         raise InvalidInput("The question is empty")
     now = time.time()
     quotes: tuple[Quote, ...] = ()
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     with recall_place(place, tell) as found:
         if found is not None:
             index, memory = found

@@ -17,6 +17,7 @@ from reverie.errors import InvalidInput
 from reverie.memory.trust import Trust
 from reverie.store.files import Folder
 from reverie.store.lists import REVIEW
+from reverie.store.project import Project
 from reverie.text.counts import plural
 from reverie.upkeep.memory_transfer import (
     HISTORY,
@@ -32,7 +33,6 @@ from reverie.upkeep.memory_transfer import (
     restore,
 )
 from reverie.upkeep.moving_in import UNVERIFIED, WAITS, Moved, MoveIn, System, exported
-from reverie.upkeep.place import ProjectPlace
 
 SHOWN, SHOWN_JSON = 5, 1_000
 """Texts that are shown of each outcome and reason; all of them are counted."""
@@ -74,7 +74,7 @@ def import_memories(
     if source is not None and paths:
         _move_in(source, paths, trusted, dry_run, as_json, project)
         return
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     with open_memory(project) as memories:
         exported = [path for path in paths or () if is_export(path)]
         brought = [

@@ -17,18 +17,19 @@ from typing import Any, TypeVar
 import jinja2
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from reverie.agent.memory import AgentPlace, agent_memories
+from reverie.agent.memory import agent_memories
 from reverie.apps.web import show
 from reverie.apps.web.events import Hub
 from reverie.apps.web.figures import Commands, ProjectFigures
 from reverie.errors import NotFound
 from reverie.memory.format.entry import is_topic
-from reverie.store.memories import Memories, history_folder, memory_folder
+from reverie.session.library import Library
+from reverie.store.memories import Memories
+from reverie.store.project import Project
 from reverie.upkeep.derived import NAME, Derived
 from reverie.upkeep.forget import Forgetting
 from reverie.upkeep.memory import find_memory
 from reverie.upkeep.memory_index import MemoryRows
-from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.projects import project_name
 from reverie.upkeep.recall import OpenRecall
 from reverie.upkeep.savings import Savings
@@ -108,15 +109,15 @@ class Desk:
 
     def __init__(
         self,
-        place: ProjectPlace,
+        place: Project,
         prefix: str = "",
         projects: Callable[[], Sequence[Linked]] = tuple,
     ) -> None:
-        self.place = place
+        self._place = place
         self.prefix = prefix
         self.projects = projects
         self.settings = place.settings
-        self.library = place.library_to_write()
+        self.library = Library.of(place)
         self.base = Derived(self.library.path / NAME)
         self.sessions = SessionIndex(self.base, self.library, self.settings)
         self.memories = MemoryRows(self.base, place)
@@ -135,6 +136,11 @@ class Desk:
         self._opened: contextlib.ExitStack = contextlib.ExitStack()
         self._lock = threading.RLock()
         self._templates = _templates(self)
+
+    @property
+    def place(self) -> Project:
+        """The project, with its settings as they are now."""
+        return self._place.reload()
 
     def close(self) -> None:
         self.closed = True
@@ -225,11 +231,9 @@ class Desk:
     def forgetting(self) -> Forgetting:
         """What erases words from every file under home."""
         place = self.place
-        memory = memory_folder(place.home, place.root, self.settings)
-        kept = history_folder(place.home, place.root, place.environ)
+        memory, kept = place.memory_folder, place.history_folder
         outside = [] if memory.is_relative_to(place.home) else [(memory, kept)]
-        ground = AgentPlace(place.home, place.root, place.environ, self.settings)
-        more = [*outside, *agent_memories(ground)]
+        more = [*outside, *agent_memories(place)]
         return Forgetting(place.home, place.environ, time.time, more)
 
     def screens(self) -> tuple[tuple[str, str, str], ...]:
@@ -263,7 +267,7 @@ def _templates(desk: Desk) -> jinja2.Environment:
     )
     made.filters.update(show.FILTERS)  # pyright: ignore[reportUnknownMemberType]
     known: dict[str, Any] = {
-        "project": project_name(desk.place),
+        "project": project_name(desk.place.home, desk.place.root),
         "folder": show.homely(desk.place.root),
         "prefix": desk.prefix,
         "projects": desk.projects,
@@ -291,7 +295,7 @@ SCREENS: tuple[tuple[str, str, str], ...] = (
 FLEET = ("fleet", "Fleet", "f")
 
 
-def has_fleet(place: ProjectPlace) -> bool:
+def has_fleet(place: Project) -> bool:
     """Whether a fleet's database is named, or a plan was made here; nothing is opened."""
     from reverie.fleet.local import FILE
 

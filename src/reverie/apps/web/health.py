@@ -117,7 +117,7 @@ def _cost_bar(stats: Values | None) -> Any:
 
 def _unasked(desk: Desk, stats: Values | None) -> Values:
     """What ran unasked today, of what may."""
-    allowed = budget(desk.place.loaded())
+    allowed = budget(desk.place.load())
     limit = allowed["limit"]
     today = _date(time.time())
     days: list[Values] = (stats or {}).get("unasked", [])
