@@ -8,12 +8,13 @@ is made; `reload` reads them again. Nothing is opened here, and only `claim` wri
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from reverie.errors import InvalidInput
+from reverie.errors import InvalidInput, PathRefused
 from reverie.light import dataclass
 from reverie.memory import paths
 from reverie.settings import Flags, Loaded, Settings, environment, load
@@ -23,6 +24,7 @@ from reverie.store import addresses
 from reverie.store import home as places
 
 HISTORY = "memory-history"
+AGENT_HISTORY = "agent-memory-history"
 Scope: TypeAlias = Literal["agent", "user", "project", "personal"]
 GivenSettings: TypeAlias = Settings | Mapping[str, object] | None
 
@@ -265,3 +267,26 @@ def _settings(
 def _kept_apart(settings: Settings) -> Settings:
     """Leave out where a project's memory is kept: an address has a folder of its own."""
     return replace(settings, memory_path_override=None, auto_memory_directory=None)
+
+
+# --- the memories of agents' types
+
+
+def agent_memory(project: Project, agent: str, scope: paths.Scope) -> tuple[Path, Path]:
+    """Return the memory folder of an agent's type, and where its versions are kept."""
+    home, root = project.home, project.root
+    base = paths.base(project.settings, home)
+    remote = None if base == home else places.find_project_folder(base, root)
+    folder = paths.agent_folder(agent, scope, home=home, root=root, remote_project=remote).folder
+    above = home if scope == "user" else project.sessions_folder
+    return folder, above / AGENT_HISTORY / scope / folder.name
+
+
+def agent_memories(project: Project) -> Iterator[tuple[Path, Path]]:
+    """Yield every agent's memory folder of this home and project, each with its history."""
+    for scope in paths.SCOPES:
+        above = agent_memory(project, "any", scope)[0].parent
+        for name in sorted(os.listdir(above)) if above.is_dir() else ():
+            if (above / name).is_dir() and not (above / name).is_symlink():
+                with suppress(PathRefused):  # no agent's: left alone
+                    yield agent_memory(project, name, scope)

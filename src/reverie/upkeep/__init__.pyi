@@ -5,11 +5,9 @@ from reverie.upkeep.check import set_level as set_level
 from reverie.upkeep.derived import NAME as NAME
 from reverie.upkeep.doctor import EXTRAS as EXTRAS
 from reverie.upkeep.forget import ForgetReport as ForgetReport
-from reverie.upkeep.forget import Forgetting as Forgetting
-from reverie.upkeep.forget import unfinished as unfinished
+from reverie.upkeep.forget import ForgetRun as ForgetRun
 from reverie.upkeep.install import CLIENTS as CLIENTS
 from reverie.upkeep.installed import KnownClients as KnownClients
-from reverie.upkeep.memory import open_memory as open_memory
 from reverie.upkeep.memory_index import COUNTED as COUNTED
 from reverie.upkeep.memory_index import MemoryQuery as MemoryQuery
 from reverie.upkeep.memory_transfer import ImportCandidate as ImportCandidate
@@ -27,7 +25,6 @@ from reverie.upkeep.projects import project_key as project_key
 from reverie.upkeep.projects import project_name as project_name
 from reverie.upkeep.proxy_address import ProxyAddress as ProxyAddress
 from reverie.upkeep.proxy_address import known_token as known_token
-from reverie.upkeep.recall import OpenRecall as OpenRecall
 from reverie.upkeep.savings import Savings as Savings
 from reverie.upkeep.session_index import PAGE as PAGE
 from reverie.upkeep.stats import project_stats as project_stats
