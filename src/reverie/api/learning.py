@@ -18,7 +18,8 @@ from reverie.api.memory import Memory, grounds_of
 from reverie.middleware.engine import Engine, EngineRules, Outgoing
 from reverie.middleware.shadow import ShadowRules
 from reverie.session.context import work_root
-from reverie.world import Reply, Say
+from reverie.wire.reply import Reply
+from reverie.world import Say
 
 if TYPE_CHECKING:
     from reverie.wire.reading import Format

@@ -18,7 +18,7 @@ from reverie.memory.instructions import whole_memories
 from reverie.text.untrusted import inside
 from reverie.transcript.blocks import Block, Json, Object, block_of, elements
 from reverie.transcript.messages import HEAD, Message
-from reverie.transcript.request import Request
+from reverie.wire.request import Request
 
 REMINDER = "<system-reminder>"
 STANDS = (

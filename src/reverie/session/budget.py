@@ -23,7 +23,7 @@ from reverie.settings import Settings
 from reverie.store.files import Folder
 from reverie.store.lock import FileLock
 from reverie.transcript.records import Usage
-from reverie.transcript.request import Request
+from reverie.wire.request import Request
 from reverie.world import Capabilities, Clock, Event, Model, Retrying
 
 PATIENCE = 5.0

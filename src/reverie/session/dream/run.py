@@ -62,6 +62,7 @@ from reverie.tools.sealed import SealedCalls
 from reverie.transcript.blocks import dump
 from reverie.transcript.records import HeadSet, Started
 from reverie.transcript.tasks import DoubtedRule, DreamTask, KnownMemory
+from reverie.wire.reply import Reply, ToolCall
 from reverie.world import (
     Clock,
     FlagReader,
@@ -69,10 +70,8 @@ from reverie.world import (
     ForkSpec,
     Model,
     Notice,
-    Reply,
     Say,
     Summariser,
-    ToolCall,
     World,
 )
 

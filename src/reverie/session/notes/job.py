@@ -61,7 +61,8 @@ from reverie.transcript.records import HeadSet, NotesTaken, UserMessage
 from reverie.transcript.tasks import NotesTask
 from reverie.transcript.view import View
 from reverie.wire.given import tool_result
-from reverie.world import Notice, Reply, Say, ToolCall, World
+from reverie.wire.reply import Reply, ToolCall
+from reverie.world import Notice, Say, World
 
 NAME = layer.NAME
 CONFIG = "session-memory/config"  # below home: template.md and prompt.md of the user's own
