@@ -31,7 +31,7 @@ from reverie.memory.hygiene.reading import logs
 from reverie.memory.ranking import IndexLimits
 from reverie.memory.repair.edits import Repaired
 from reverie.memory.repair.repair import kept, repaired
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.transcript.blocks import Block, Json, text_block
 from reverie.transcript.tasks import DreamTask
 from reverie.wire.request import Request

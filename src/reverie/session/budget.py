@@ -12,7 +12,6 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import cast
 from uuid import uuid4
 
@@ -22,6 +21,7 @@ from reverie.errors import BudgetExceeded, NotFound
 from reverie.settings import Settings
 from reverie.store.files import Folder
 from reverie.store.lock import FileLock
+from reverie.text.format import utc_day
 from reverie.transcript.records import Usage
 from reverie.wire.request import Request
 from reverie.world import Capabilities, Clock, Event, Model, Retrying
@@ -147,7 +147,7 @@ class Budget:
             lock.release()
 
     def _day(self) -> str:
-        return datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%d")
+        return utc_day(self._clock.now())
 
     def _key(self, day: str) -> str:
         return f"usage/{day}.jsonl"

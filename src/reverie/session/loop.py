@@ -47,7 +47,7 @@ from reverie.session.turn import (
     ignore_event,
     ignore_reply,
 )
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.transcript.messages import interrupted_result
 from reverie.transcript.records import UserMessage
 from reverie.transcript.tasks import MAIN, Task

@@ -29,7 +29,7 @@ from reverie.settings.values import read_object
 from reverie.store import home as places
 from reverie.store.journal import BadLine, Journal, LineFault
 from reverie.store.lock import FileLock
-from reverie.text.counts import plural, size
+from reverie.text.format import plural, size
 from reverie.text.terminal import line
 from reverie.transcript.blocks import text_block
 from reverie.transcript.fold import apply

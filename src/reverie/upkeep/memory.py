@@ -21,7 +21,7 @@ from reverie.memory.versions import Origin, Version
 from reverie.store import home as places
 from reverie.store.lists import ReviewItem
 from reverie.store.memories import Memories, history_folder, memory_folder
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.upkeep.forget import unfinished
 from reverie.upkeep.place import ProjectPlace
 from reverie.world import Notice, Say

@@ -23,13 +23,13 @@ from reverie.memory.recall.meaning import Meaning
 from reverie.session.recall.checked import CheckedClaim, Repository
 from reverie.session.recall.index import MemoryIndex
 from reverie.session.recall.meaning import embeddings_by, meaning
-from reverie.session.recall.notes import days
 from reverie.settings import environment
 from reverie.store.history import History
 from reverie.store.memories import history_folder, memory_folder
 from reverie.store.memory import MemoryFolder
 from reverie.store.recall.index import RecallHit
 from reverie.store.written import FileTimes
+from reverie.text.format import days_since
 from reverie.upkeep.place import ProjectPlace
 from reverie.world import Notice, Say
 
@@ -195,7 +195,7 @@ def _row(
         "name": hit.name,
         "description": hit.description,
         "saved": hit.saved,
-        "days": days(hit.saved, now) if hit.saved else None,
+        "days": days_since(hit.saved, now) if hit.saved else None,
         "line": hit.line,
         "passage": hit.passage,
         "path": str(index.folder / hit.file),

@@ -17,8 +17,8 @@ from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import document, line, say, tell
 from reverie.errors import InvalidInput
 from reverie.session.recall.answer import Quote, answer
-from reverie.session.recall.notes import days, saved
-from reverie.text.counts import plural
+from reverie.session.recall.notes import saved
+from reverie.text.format import days_since, plural
 from reverie.text.untrusted import reveal
 from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.recall import dated, entry_of, recall_place
@@ -90,5 +90,5 @@ def _source(quote: Quote, now: float) -> str:
     hit = quote.hit
     if hit.kind == "memory":
         return line(f"{hit.file}:{quote.line}, {saved(hit.saved, now)}")
-    ago = f"{plural(days(hit.saved, now), 'day')} ago"
+    ago = f"{plural(days_since(hit.saved, now), 'day')} ago"
     return line(f"session {hit.session or hit.file}, message {hit.message}, {ago}")

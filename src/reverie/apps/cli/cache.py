@@ -13,7 +13,7 @@ from reverie.apps.cli.show import Column, document, note, say, table
 from reverie.providers.choose import EMBEDDED
 from reverie.providers.prices import dollars, money
 from reverie.session.budget import Tally
-from reverie.text.counts import age, plural
+from reverie.text.format import age, plural
 from reverie.upkeep.cache import CacheReport, cache_report, counts
 from reverie.upkeep.place import ProjectPlace, find_session
 

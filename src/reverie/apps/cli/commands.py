@@ -19,7 +19,7 @@ from reverie.apps.cli.show import line
 from reverie.errors import InvalidInput
 from reverie.layers.snip import snip as history_snip
 from reverie.settings.values import nearest
-from reverie.text.counts import age, plural
+from reverie.text.format import age, plural
 from reverie.text.untrusted import reveal
 from reverie.transcript.messages import Item
 from reverie.transcript.records import Entry, TurnEnded, UserMessage

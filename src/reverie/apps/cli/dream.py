@@ -20,7 +20,7 @@ from reverie.apps.cli.memory_open import find_memory, open_memory
 from reverie.apps.cli.options import CommandGroup, json_option, model_option, project_option
 from reverie.apps.cli.show import Column, document, line, note, say, table
 from reverie.errors import NotAvailable, NotFound
-from reverie.text.counts import age, plural
+from reverie.text.format import age, plural
 from reverie.upkeep.place import ProjectPlace
 from reverie.world import Notice
 

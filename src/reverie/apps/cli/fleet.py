@@ -32,7 +32,7 @@ from reverie.apps.cli.fleet_open import (
 from reverie.apps.cli.options import CommandGroup, json_option, model_option
 from reverie.apps.cli.show import document, note, say
 from reverie.fleet.jobs import TENANT, checked_tenant
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.upkeep.place import ProjectPlace
 
 if TYPE_CHECKING:

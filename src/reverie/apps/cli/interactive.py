@@ -31,7 +31,7 @@ from reverie.providers.choose import EMBEDDED
 from reverie.providers.prices import dollars, money
 from reverie.session.listing import title_of
 from reverie.session.turn import TurnResult
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.upkeep.place import ProjectPlace
 from reverie.world import Model
 

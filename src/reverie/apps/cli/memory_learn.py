@@ -22,7 +22,7 @@ from reverie.apps.cli.memory_open import open_memory
 from reverie.apps.cli.options import json_option, model_option, project_option, session_files
 from reverie.apps.cli.show import Column, clean, document, note, say, table, tell
 from reverie.errors import ReverieError
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.upkeep import transfer
 from reverie.upkeep.place import ProjectPlace
 from reverie.world import Notice

@@ -17,7 +17,7 @@ from reverie.errors import InvalidInput
 from reverie.memory.trust import Trust
 from reverie.store.files import Folder
 from reverie.store.lists import REVIEW
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.upkeep.foreign_exports import System, exported
 from reverie.upkeep.memory_transfer import (
     HISTORY,

@@ -22,7 +22,7 @@ from reverie.apps.cli.show import PATIENCE, Column, console, document, line, not
 from reverie.errors import InvalidInput, NotFound
 from reverie.memory.versions import BY, By, Version, blame, difference
 from reverie.store.memories import Memories, Reverted, history_folder, memory_folder
-from reverie.text.counts import age, plural
+from reverie.text.format import age, plural
 from reverie.text.untrusted import reveal
 from reverie.upkeep.forget import ForgetReport, Forgetting
 from reverie.upkeep.memory import describe_origin, version_value

@@ -20,7 +20,7 @@ from reverie.errors import InvalidInput, NotFound
 from reverie.session.context import work_root
 from reverie.session.recall.ledger import LedgerTurn, ledgers
 from reverie.session.recall.notes import saved
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.text.untrusted import reveal
 from reverie.upkeep.place import ProjectPlace, find_session
 from reverie.upkeep.recall import recall_rows

@@ -10,7 +10,7 @@ import click
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import document, note, say, watched
 from reverie.errors import InvalidInput
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.retention import OldSessions, find_old, remove_session
 

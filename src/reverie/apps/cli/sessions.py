@@ -27,7 +27,7 @@ from reverie.session.reading import Transcript
 from reverie.store.files import Folder
 from reverie.store.home import SessionFile, check_folder
 from reverie.store.journal import BadLine
-from reverie.text.counts import age, plural, size
+from reverie.text.format import age, plural, size
 from reverie.transcript.blocks import parse
 from reverie.upkeep import conversation, transfer
 from reverie.upkeep.place import ProjectPlace, find_session

@@ -16,7 +16,7 @@ from reverie.apps.replay.plots import PlotMark, Series, areas, lines, ratios, sh
 from reverie.apps.replay.policies import POLICIES
 from reverie.apps.replay.run import Moved, NeedsMet, Played
 from reverie.apps.replay.style import STYLE
-from reverie.text.counts import plural
+from reverie.text.format import plural
 
 NEEDS = (
     ("here", "in the prompt"),

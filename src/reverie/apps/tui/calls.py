@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from reverie.apps.tui.boxes import apart, cut
 from reverie.apps.tui.markdown import shown
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.text.terminal import line
 from reverie.wire.reply import ToolCall
 

@@ -24,7 +24,7 @@ from reverie.apps.web.team import summary
 from reverie.errors import StoreError
 from reverie.memory.rules.ledger import MATCHED
 from reverie.store.rule_rows import list_rules
-from reverie.text.counts import plural
+from reverie.text.format import number, plural, utc_day
 from reverie.upkeep.check import fix_memory, plan_fix
 from reverie.upkeep.doctor import FIX, Examination
 from reverie.upkeep.memory import find_memory
@@ -85,7 +85,7 @@ def _lead(sums: Values, wrong: list[Values], stats: Values | None) -> tuple[str,
         return "Compaction gave up.", f"After failures in a row, {times}: that session says why."
     if not sums["findings"]:
         return "All is well.", "Nothing is wrong with the memory." if sums["memories"] else ""
-    can = f", {show.num(sums['fixable'])} can be mended here" if sums["fixable"] else ""
+    can = f", {number(sums['fixable'])} can be mended here" if sums["fixable"] else ""
     return "Nothing is broken.", f"{plural(sums['findings'], 'finding')} in the memory{can}."
 
 
@@ -119,11 +119,11 @@ def _unasked(desk: Desk, stats: Values | None) -> Values:
     """What ran unasked today, of what may."""
     allowed = budget(desk.place.loaded())
     limit = allowed["limit"]
-    today = _date(time.time())
+    today = utc_day(time.time())
     days: list[Values] = (stats or {}).get("unasked", [])
     spent = sum(sum(one["weighted"].values()) for one in days if one["day"] == today)
     past = [sum(one["weighted"].values()) for one in reversed(days)]
-    words = f"{show.num(spent)} of {show.num(limit)}"
+    words = f"{number(spent)} of {number(limit)}"
     line = spark(past, f"what ran unasked on the last {plural(len(past), 'day')}", "okf")
     return {
         **allowed,
@@ -137,7 +137,7 @@ def _rule(one: Values) -> Values:
     """A rule with what it did, and a line of the last days on which calls went against it."""
     days: Mapping[str, Mapping[str, int]] = one["counts"].get("days", {})
     now = time.time()
-    dates = [_date(now - n * 86_400) for n in reversed(range(DAYS))]
+    dates = [utc_day(now - n * 86_400) for n in reversed(range(DAYS))]
     met = [days.get(date, {}).get(MATCHED, 0) for date in dates]
     label = f"{plural(sum(met), 'call')} against it on the last {DAYS} days"
     did = [(_DID.get(name, name), n) for name, n in one["counts"].items() if name != "days" and n]
@@ -150,10 +150,6 @@ _DID = {
     "broken": "broken all the same",
     "said": "said again",
 }
-
-
-def _date(at: float) -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime(at))
 
 
 def _doctor(kept: KeptFigure) -> Values | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from reverie.apps.web.show import num, short
+from reverie.text.format import number, short_number
 
 MAX_POINTS = 600
 FAR_ABOVE = 3
@@ -178,7 +178,7 @@ def _grid(frame: PlotFrame, top: float, high: float) -> Markup:
             Markup(
                 '<path class="grid" d="M{} {:.1f}H{}"/>'
                 '<text class="end" x="{}" y="{:.1f}">{}</text>'
-            ).format(frame.left, y, frame.right, frame.left - 7, y + 4, short(value))
+            ).format(frame.left, y, frame.right, frame.left - 7, y + 4, short_number(value))
         )
         value += step
     return Markup("").join(out)
@@ -188,7 +188,7 @@ def _numbers(frame: PlotFrame, count: int, x_of: Any) -> Markup:
     wanted = _ticks(count, frame.ticks)
     return Markup("").join(
         Markup('<text class="mid" x="{:.1f}" y="{}">{}</text>').format(
-            x_of(n), frame.base + 20, num(n)
+            x_of(n), frame.base + 20, number(n)
         )
         for n in wanted
     )
@@ -233,7 +233,7 @@ def scattered(frame: PlotFrame, points: Sequence[tuple[float, float]], label: st
     for power in range(math.ceil(low), math.floor(high) + 1):
         x = frame.left + 6 + (power - low) * wide
         tick = Markup('<text class="mid" x="{:.1f}" y="{}">{}</text>')
-        parts.append(tick.format(x, frame.base + 18, short(10.0**power)))
+        parts.append(tick.format(x, frame.base + 18, short_number(10.0**power)))
     for x, y in points:
         place = (frame.left + 6 + (x - low) * wide, frame.base - y * tall)
         dot = Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="4" fill-opacity=".78"/>')

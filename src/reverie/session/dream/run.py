@@ -55,7 +55,7 @@ from reverie.store.landing import is_planned
 from reverie.store.lists import learned_window
 from reverie.store.memories import Memories
 from reverie.store.written import WrittenTimes, written_times
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.tools import StoredResults, ToolContext
 from reverie.tools.guard import Guards
 from reverie.tools.sealed import SealedCalls

@@ -51,7 +51,7 @@ from reverie.settings import Settings
 from reverie.store.files import Changed, Folder
 from reverie.store.keys import shown
 from reverie.store.plain import digest
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.tools import EDIT, Denied, Output, ReadLog, Registry, ToolContext
 from reverie.tools.box import bounded, read_call
 from reverie.tools.places import absolute, resolve
