@@ -10,8 +10,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reverie.apps.web import show, stacked
+from reverie.apps.web import show
 from reverie.memory import Origin, Trust
+from reverie.reports import stacked
 from reverie.session import Session
 from reverie.transcript import Attached, Candidate, Recalled, text_block
 from reverie.upkeep import place_value

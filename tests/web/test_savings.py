@@ -11,7 +11,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reverie.apps.web import show, stacked, work
+from reverie.apps.web import show, work
+from reverie.reports import stacked
 from reverie.text import number, short_number
 from reverie.upkeep import Savings
 from tests.cli.conftest import Run

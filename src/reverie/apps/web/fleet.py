@@ -15,15 +15,16 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlencode
 
+from markupsafe import Markup
 from starlette.responses import Response
 
 from reverie.apps.web import show
 from reverie.apps.web.desk import Ask, Desk, has_fleet
 from reverie.apps.web.figures import at_once
-from reverie.apps.web.plots import bar, spark
 from reverie.errors import InvalidInput, NotFound
 from reverie.fleet.jobs import KINDS, TENANT, checked_tenant
 from reverie.fleet.words import in_words
+from reverie.reports.plots import bar, spark
 from reverie.text.format import number, plural
 from reverie.upkeep.timeline import Values
 
@@ -225,9 +226,11 @@ def _money(about: Values) -> Values:
     used, most = about["spent"]["tokens"], about["tokens"]
     words = f"{number(used)} of {number(most)}"
     tone = "warnf" if about["full"] else "acc"
-    line = spark(about["past"], f"spent on the last {plural(len(about['past']), 'day')}", "okf")
+    line = Markup(
+        spark(about["past"], f"spent on the last {plural(len(about['past']), 'day')}", "okf")
+    )
     return {
-        "bar": bar([(tone, min(used, most))], words, most) if most else "",
+        "bar": Markup(bar([(tone, min(used, most))], words, most)) if most else "",
         "line": line if any(about["past"]) else "",
     }
 

@@ -11,18 +11,19 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from markupsafe import Markup
 from starlette.responses import Response
 
 from reverie.apps.web import fleet, show
 from reverie.apps.web.desk import Ask, Desk
 from reverie.apps.web.figures import KeptFigure, by_command
 from reverie.apps.web.memories import by_user
-from reverie.apps.web.plots import bar, spark
 from reverie.apps.web.switches import POST as SWITCHING
 from reverie.apps.web.switches import budget, switches
 from reverie.apps.web.team import summary
 from reverie.errors import StoreError
 from reverie.memory.rules.ledger import MATCHED
+from reverie.reports.plots import bar, spark
 from reverie.store.rule_rows import list_rules
 from reverie.text.format import number, plural, utc_day
 from reverie.upkeep.check import fix_memory, plan_fix
@@ -93,7 +94,9 @@ def _trend(stats: Values | None) -> Any:
     days = [one["score"] for one in (stats or {}).get("memory", [])][-DAYS:]
     if len(days) < 2:
         return ""
-    return spark(days, f"score of the last {len(days)} measured days, from {days[0]} to {days[-1]}")
+    return Markup(
+        spark(days, f"score of the last {len(days)} measured days, from {days[0]} to {days[-1]}")
+    )
 
 
 def _costs(stats: Values | None) -> list[Values]:
@@ -112,7 +115,7 @@ def _costs(stats: Values | None) -> list[Values]:
 def _cost_bar(stats: Values | None) -> Any:
     rows = _costs(stats)
     words = ", ".join(f"{row['words']} {show.share(row['share'])}" for row in rows)
-    return bar([(row["class"], row["cost"]) for row in rows], f"cost by source: {words}")
+    return Markup(bar([(row["class"], row["cost"]) for row in rows], f"cost by source: {words}"))
 
 
 def _unasked(desk: Desk, stats: Values | None) -> Values:
@@ -124,11 +127,11 @@ def _unasked(desk: Desk, stats: Values | None) -> Values:
     spent = sum(sum(one["weighted"].values()) for one in days if one["day"] == today)
     past = [sum(one["weighted"].values()) for one in reversed(days)]
     words = f"{number(spent)} of {number(limit)}"
-    line = spark(past, f"what ran unasked on the last {plural(len(past), 'day')}", "okf")
+    line = Markup(spark(past, f"what ran unasked on the last {plural(len(past), 'day')}", "okf"))
     return {
         **allowed,
         "spent": spent,
-        "bar": bar([("acc", spent)], words, limit),
+        "bar": Markup(bar([("acc", spent)], words, limit)),
         "days": line,
     }
 
@@ -141,7 +144,7 @@ def _rule(one: Values) -> Values:
     met = [days.get(date, {}).get(MATCHED, 0) for date in dates]
     label = f"{plural(sum(met), 'call')} against it on the last {DAYS} days"
     did = [(_DID.get(name, name), n) for name, n in one["counts"].items() if name != "days" and n]
-    return {**one, "did": did, "line": spark(met, label) if any(met) else ""}
+    return {**one, "did": did, "line": Markup(spark(met, label)) if any(met) else ""}
 
 
 _DID = {

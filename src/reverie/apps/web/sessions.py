@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from markupsafe import Markup
 from starlette.responses import Response
 
 from reverie.apps.web.desk import Ask, Desk, missing
-from reverie.apps.web.plots import CACHE_WORDS, KIND_WORDS, PlotMark, stacked
 from reverie.apps.web.show import source
 from reverie.providers.prices import dollars
+from reverie.reports.plots import CACHE_WORDS, KIND_WORDS, PlotMark, stacked
 from reverie.text.format import number, plural, short_number
 from reverie.transcript.records import Usage
 from reverie.upkeep.session_index import PAGE, SORTS, SessionQuery
@@ -189,7 +190,7 @@ def _window(
     if untouched:
         label += f" If nothing were done, the largest had {number(max(untouched))}."
     marks = _flags(events, breaks, len(rows))
-    return stacked(rows, classes, label, marks=marks, at=at, over=untouched)
+    return Markup(stacked(rows, classes, label, marks=marks, at=at, over=untouched))
 
 
 def _flags(events: Sequence[Values], breaks: Sequence[Values], requests: int) -> list[PlotMark]:
@@ -218,7 +219,7 @@ def _cached(requests: Sequence[Values], breaks: Sequence[Values], at: int) -> An
     classes = {f"c-{name}": words for name, words in CACHE_WORDS.items()}
     label = "Tokens read from and written to the cache by request"
     marks = _flags((), breaks, len(rows))
-    return stacked(rows, classes, label, low=True, marks=marks, at=at)
+    return Markup(stacked(rows, classes, label, low=True, marks=marks, at=at))
 
 
 # --- events in words
