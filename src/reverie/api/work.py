@@ -72,11 +72,8 @@ def learn_recorded(writer: Writer, path: Path, model: Model | None = None) -> li
     writer.ground.claim()
     with shared().opened(writer.ground, writer.say) as one:
         lock = FileLock(one.memories.beside.root / LEARNING)
-    lock.acquire(LEARNING_SECONDS)
-    try:
+    with lock.hold(LEARNING_SECONDS):
         return _learn(writer, past, model)
-    finally:
-        lock.release()
 
 
 def _learn(writer: Writer, past: PastSession, model: Model | None) -> list[Saved]:

@@ -9,8 +9,8 @@ The ledger is one file of JSON lines a day (UTC), `<home>/usage/YYYY-MM-DD.jsonl
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import cast
 from uuid import uuid4
@@ -137,14 +137,8 @@ class Budget:
             do=f"It starts over at midnight UTC; the setting {setting} raises it",
         )
 
-    @contextmanager
-    def _locked(self) -> Generator[None]:
-        lock = FileLock(self._home.root / "usage.lock")
-        lock.acquire(timeout=PATIENCE)
-        try:
-            yield
-        finally:
-            lock.release()
+    def _locked(self) -> AbstractContextManager[None]:
+        return FileLock(self._home.root / "usage.lock").hold(PATIENCE)
 
     def _day(self) -> str:
         return utc_day(self._clock.now())
