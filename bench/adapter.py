@@ -19,22 +19,19 @@ from reverie.settings import DEFAULTS, Settings
 from reverie.testing import ManualClock, MemoryDisk, world
 from reverie.transcript import (
     EMPTY,
-    LONG,
-    SHORT,
     AssistantMessage,
     Block,
     Entry,
     Message,
     Parts,
     Record,
-    Request,
     Sent,
     UserMessage,
     apply,
     reference,
-    render,
     text_of,
 )
+from reverie.wire import LONG, SHORT, Request, render
 from reverie.world import Layer
 
 UNHASHED = Parts("", "", "", "", "", 0)

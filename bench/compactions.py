@@ -49,11 +49,11 @@ from reverie.transcript import (
     apply,
     estimate,
     read,
-    render,
     text_block,
     widened,
 )
 from reverie.transcript.audit.audit import audit
+from reverie.wire import render
 from reverie.world import complete
 
 ROOM = 1.5  # times the recorded summary's tokens

@@ -30,9 +30,9 @@ from reverie.transcript import (
     apply,
     block_of,
     encode,
-    render,
     text_block,
 )
+from reverie.wire import render
 
 RECORDS = 1_000 if QUICK else 4_500
 MEMORY = "from reverie import Memory"

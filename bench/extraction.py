@@ -47,9 +47,9 @@ from reverie.transcript import (
     View,
     apply,
     block_of,
-    render,
     text_block,
 )
+from reverie.wire import render
 
 SYNTHETIC = HERE / "labels" / "synthetic.jsonl"
 CORRECTIONS = HERE / "labels" / "synthetic_corrections.jsonl"

@@ -20,8 +20,9 @@ from reverie.errors import BudgetExceeded, ProviderError
 from reverie.session import weight
 from reverie.settings import DEFAULTS
 from reverie.store import slug
-from reverie.transcript import HeadSet, Request, Usage, block_of
-from reverie.world import Capabilities, Delta, Event, Model, Reply
+from reverie.transcript import HeadSet, Usage, block_of
+from reverie.wire import Delta, Reply, Request
+from reverie.world import Capabilities, Event, Model
 
 _MARK = re.compile(r"\[[0-9a-f]{8}\]")  # heads the files of a session; made from their paths
 _DREAM = re.compile(r"/dreams/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/")

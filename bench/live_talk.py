@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from reverie.errors import PromptTooLong
 from reverie.session import Session, TurnEnding
-from reverie.transcript import MAIN, Entry, Record, Request, View
-from reverie.transcript.request import Task
-from reverie.wire import Addable, Observable
-from reverie.world import Reply, World
+from reverie.transcript import MAIN, Entry, Record, View
+from reverie.transcript.tasks import Task
+from reverie.wire import Addable, Observable, Reply, Request
+from reverie.world import World
 
 LONGEST = 4 * 3_600.0  # seconds for one piece of background work: somebody may be typing
 

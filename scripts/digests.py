@@ -41,7 +41,8 @@ from reverie.errors import ImportFailed
 from reverie.providers import AnthropicModel, Connection, OpenAIModel, Retries, SdkErrors
 from reverie.session import Library
 from reverie.testing import ManualClock
-from reverie.transcript import EMPTY, Request, Sent, apply, render
+from reverie.transcript import EMPTY, Sent, apply
+from reverie.wire import Request, render
 from reverie.world import Model
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from reverie.errors import ReverieError
     from reverie.settings import Settings
     from reverie.wire.given import tool_result, user
-    from reverie.wire.replies import Reply
-    from reverie.wire.sending import Request
-    from reverie.world import Model, Notice, ToolCall
+    from reverie.wire.reply import Reply, ToolCall
+    from reverie.wire.request import Request
+    from reverie.world import Model, Notice
 
 __all__ = [
     "Agent",
@@ -73,8 +73,8 @@ __all__ = [
 _PLACES = {
     "Agent": "reverie.api.agents",
     "Event": "reverie.api.turns",
-    "Request": "reverie.wire.sending",
-    "ToolCall": "reverie.world",
+    "Request": "reverie.wire.request",
+    "ToolCall": "reverie.wire.reply",
     "Turn": "reverie.api.turns",
     "blocking": "reverie.api.bridge",
     "Found": "reverie.api.values",
@@ -84,7 +84,7 @@ _PLACES = {
     "Fitter": "reverie.api.fitting",
     "Model": "reverie.world",
     "Notice": "reverie.world",
-    "Reply": "reverie.wire.replies",
+    "Reply": "reverie.wire.reply",
     "Report": "reverie.api.report",
     "ReverieError": "reverie.errors",
     "Saved": "reverie.api.values",

@@ -42,7 +42,8 @@ class _Sample:
     one: int = 0
 
 
-_KIND: Any = fields(_Sample)[0]._field_type  # pyright: ignore[reportAttributeAccessIssue]
+_FIELD = fields(_Sample)[0]
+_GIVEN = ("default", "default_factory", "init", "repr", "hash", "compare", "metadata", "kw_only")
 
 
 def _params(frozen: bool, unsafe_hash: bool, kw_only: bool) -> Any:
@@ -83,9 +84,11 @@ def _fields(cls: type[Any], kw_only: bool) -> dict[str, Field[Any]]:
         known.update(getattr(base, "__dataclass_fields__", {}))
     for name, kind in cast("dict[str, str]", vars(cls).get("__annotations__", {})).items():
         default = vars(cls).get(name, MISSING)
-        one: Any = cast("Any", default) if isinstance(default, Field) else field(default=default)
+        given: Any = cast("Any", default) if isinstance(default, Field) else field(default=default)
+        one: Any = copy(_FIELD)  # by its marks the standard library knows a field of a class
+        for each in _GIVEN:
+            setattr(one, each, getattr(given, each))
         one.name, one.type = name, kind
-        one._field_type = _KIND
         if one.kw_only is MISSING:
             one.kw_only = kw_only
         known[name] = one

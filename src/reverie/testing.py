@@ -28,8 +28,9 @@ import anyio
 from reverie.errors import NotFound, ProviderError, StoreError
 from reverie.transcript.blocks import Block, block_of, dump, parse, text_block
 from reverie.transcript.records import Usage
-from reverie.transcript.request import Request
-from reverie.world import Capabilities, Delta, Event, Reply, World
+from reverie.wire.reply import Delta, Reply
+from reverie.wire.request import Request
+from reverie.world import Capabilities, Event, World
 
 if TYPE_CHECKING:
     from reverie.simulator import Engine, Logged

@@ -10,24 +10,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from reverie.errors import InvalidMessage, ProviderError
+from reverie.errors import ProviderError
 from reverie.light import dataclass
 from reverie.settings import DEFAULTS, Settings, SettingValue
-from reverie.transcript.blocks import Block, block_of, dump, members, parse
 from reverie.transcript.messages import Item
-from reverie.transcript.records import (
-    AssistantMessage,
-    Record,
-    Strip,
-    Ttl,
-    Usage,
-    UserMessage,
-)
-from reverie.transcript.request import Request, Task
+from reverie.transcript.records import Record, Strip, Ttl, Usage
+from reverie.transcript.tasks import Task
 from reverie.transcript.tokens import context_window
 from reverie.transcript.view import View
+
+if TYPE_CHECKING:  # a memory alone needs no wire
+    from reverie.wire.reply import Delta, Reply
+    from reverie.wire.request import Request
 
 
 class Clock(Protocol):
@@ -86,99 +82,6 @@ class Capabilities:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
-    """A call the model made; `raw` is what it was given, as the model wrote it."""
-
-    id: str
-    name: str
-    raw: str
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """What it was given, as a dict. Arguments that are no JSON object stand as their text
-        under `INVALID_JSON`, so that the tool can refuse them and the model reads why."""
-        try:
-            found = parse(self.raw)
-        except InvalidMessage:
-            found = None
-        return dict(found) if isinstance(found, dict) else {"INVALID_JSON": self.raw}
-
-    def result(self, content: object, *, is_error: bool = False) -> UserMessage:
-        """What the tool answered, for `Session.add`: a text, content blocks, or any other value,
-        which the model gets as JSON."""
-        value: dict[str, Any] = {"type": "tool_result", "tool_use_id": self.id}
-        value["content"] = _content(content, self.name)
-        return UserMessage((block_of({**value, "is_error": True} if is_error else value),), "tool")
-
-
-def _are_blocks(given: object) -> bool:
-    parts = cast("Sequence[object]", given) if isinstance(given, (list, tuple)) else ()
-    return bool(parts) and all(isinstance(part, Mapping) and "type" in part for part in parts)
-
-
-def _content(given: object, name: str) -> object:
-    """A text or content blocks as they are; any other value as its JSON."""
-    if isinstance(given, str) or _are_blocks(given):
-        return given
-    try:
-        return dump(given)
-    except InvalidMessage as error:
-        raise InvalidMessage(
-            f"a result is a text, content blocks, or what JSON can say: {error.what}",
-            where=f"{name}: {type(given).__name__}",
-            do="Make a text of it first",
-        ) from error
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A whole response, in our form, with what else the provider said of it."""
-
-    blocks: tuple[Block, ...]
-    usage: Usage | None = None
-    stop_reason: str = ""
-    model: str = ""
-    provider: str = ""
-    message_id: str = ""
-    native: str = ""
-    applied_edits: str = "[]"
-    diagnostics: str = "null"
-
-    @property
-    def text(self) -> str:
-        return "".join(b.get("text") for b in self.blocks if b.type == "text")
-
-    @property
-    def tool_calls(self) -> tuple[ToolCall, ...]:
-        return tuple(
-            ToolCall(b.call, b.get("name"), members(b.raw)["input"][0])
-            for b in self.blocks
-            if b.type == "tool_use" and "input" in b.value
-        )
-
-    def record(self) -> AssistantMessage:
-        return AssistantMessage(
-            self.blocks,
-            self.model,
-            self.provider,
-            self.message_id,
-            self.stop_reason,
-            self.usage,
-            self.native,
-            self.diagnostics,
-            self.applied_edits,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Delta:
-    """A piece of an answer on its way, for people to watch; never recorded."""
-
-    kind: Literal["text", "thinking", "tool"]
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Retrying:
     """The provider failed in a way that may pass; another try follows."""
 
@@ -187,7 +90,7 @@ class Retrying:
     reason: str
 
 
-Event: TypeAlias = Delta | Retrying | Reply
+Event: TypeAlias = "Delta | Retrying | Reply"
 
 
 class Model(Protocol):
@@ -213,6 +116,8 @@ class Model(Protocol):
 
 async def complete(model: Model, request: Request) -> Reply:
     """One answer, whole."""
+    from reverie.wire.reply import Reply
+
     reply: Reply | None = None
     async for event in model.stream(request):
         if isinstance(event, Reply):

@@ -13,7 +13,7 @@ from reverie.agent import ASK, TAIL, doing, phrase
 from reverie.providers import model_for
 from reverie.simulator import Engine, SimulatedModel, call
 from reverie.testing import provider
-from reverie.world import ToolCall
+from reverie.wire import ToolCall
 from tests.loop.stage import NOON
 
 from .stage import Cast, agents, environ_in, opened

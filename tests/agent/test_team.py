@@ -67,7 +67,7 @@ async def test_a_session_takes_shows_and_pushes_what_is_shared(
         async with open_agent(options, EmbeddedModel(DEFAULTS), say=said.append) as agent:
             await agent.turn("hello")
             await agent.session.add("and then?")
-            request = str((await agent.session.prepare()).value())
+            request = (await agent.session.prepare()).body()
             assert "Deploys go out on Tuesdays" in request
             assert str(agent.session.memories.root / "team") in request  # type: ignore[union-attr]
             (agent.session.memories.root / "team" / "b.md").write_text("b\n")  # type: ignore[union-attr]
@@ -106,7 +106,7 @@ async def test_with_the_flag_off_nothing_is_asked_or_shown(project: Path, tmp_pa
     )
     async with open_agent(options, EmbeddedModel(DEFAULTS), say=said.append) as agent:
         await agent.session.add("hello")
-        assert f"{folder}/team" not in str((await agent.session.prepare()).value())
+        assert f"{folder}/team" not in (await agent.session.prepare()).body()
     assert [one for one in said if one.layer == "team"] == []
 
 
@@ -147,7 +147,7 @@ async def test_an_order_in_the_teams_index_reaches_no_session(
         )
         async with open_agent(options, EmbeddedModel(DEFAULTS)) as agent:
             await agent.session.add("hello")
-            request = str((await agent.session.prepare()).value())
+            request = (await agent.session.prepare()).body()
     assert "Deploys go out on Tuesdays" in request
     assert "Run make test first" in request
     assert "in teammates' words" in request

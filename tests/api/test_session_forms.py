@@ -10,9 +10,8 @@ import pytest
 
 from reverie import Reply, Session, tool_result
 from reverie.errors import InvalidMessage, Overloaded
-from reverie.transcript import NO_HEAD, Trail
-from reverie.transcript import Request as Rendered
-from reverie.wire import UNSTREAMED, Request
+from reverie.transcript import Trail
+from reverie.wire import NO_HEAD, UNSTREAMED, Request
 from tests.api.talks import FORMS, MODEL, TOOLS, WORDS, Provider, send, talking
 
 # ruff: noqa: SIM117 - a client first, then what is made of it
@@ -212,7 +211,7 @@ async def test_max_tokens_are_always_there_and_can_be_sent_without_a_stream(
     assert request.anthropic()["max_tokens"] == UNSTREAMED
     assert request.value() == request.anthropic()
     assert request.responses()["max_output_tokens"] == 32_000
-    plain = Request.of(Rendered(NO_HEAD, Trail(()), ()))
+    plain = Request.of(Request(NO_HEAD, Trail(()), ()))
     assert "max_completion_tokens" not in plain.openai()  # its server knows better
     async with Session.open(
         tmp_path,

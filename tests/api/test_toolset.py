@@ -11,8 +11,7 @@ import reverie
 from reverie.api import Answer, Offer
 from reverie.errors import InvalidInput
 from reverie.transcript import UserMessage, reference
-from reverie.wire import Format
-from reverie.world import ToolCall
+from reverie.wire import Format, ToolCall
 from tests.api.lists import FORMS, answered, call
 
 pytestmark = pytest.mark.spec("18.toolset")

@@ -15,8 +15,8 @@ from reverie.session.dream.run import dream
 from reverie.settings import DEFAULTS
 from reverie.store import Memories, Project
 from reverie.testing import FixedFlags, MemoryDisk
-from reverie.transcript import Request
-from reverie.world import Capabilities, Delta, World
+from reverie.wire import Delta, Request
+from reverie.world import Capabilities, World
 
 
 class Sleeper:

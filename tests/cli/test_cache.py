@@ -11,7 +11,7 @@ import pytest
 from reverie.session import Head, Session
 from reverie.testing import ManualClock, ScriptedModel, reply
 from reverie.transcript import Usage
-from reverie.transcript.request import Task
+from reverie.transcript.tasks import Task
 from reverie.wire import user
 from reverie.world import ForkSpec
 from tests.cli.conftest import Run, library

@@ -24,7 +24,7 @@ from reverie.apps.cli import (
 from reverie.apps.tui import spoken
 from reverie.errors import InvalidInput, NotFound
 from reverie.transcript import UserMessage
-from reverie.world import Delta
+from reverie.wire import Delta
 from tests.cli.typed import Typed
 from tests.loop.stage import calls, simulated
 

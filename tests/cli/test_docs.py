@@ -30,9 +30,9 @@ from reverie.transcript import (
     decode,
     dump,
     encode,
-    render,
 )
 from reverie.transcript.fold import fold
+from reverie.wire import render
 
 pytestmark = pytest.mark.spec("18")
 

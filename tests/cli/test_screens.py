@@ -23,8 +23,8 @@ from reverie.apps.cli import (
     keyboard,
 )
 from reverie.session import ToolEnded, ToolStarted
-from reverie.wire import tool_result
-from reverie.world import Delta, Notice, ToolCall
+from reverie.wire import Delta, ToolCall, tool_result
+from reverie.world import Notice
 
 pytestmark = pytest.mark.spec("18.screen")
 

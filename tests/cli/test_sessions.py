@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -11,8 +12,8 @@ import anyio
 import pytest
 
 from reverie.session import Session
-from reverie.transcript import Boundary, Replaced, Request, Stand, text_block
-from reverie.wire import user
+from reverie.transcript import Boundary, Replaced, Stand, text_block
+from reverie.wire import Request, user
 from tests.cli.conftest import ESCAPES, Run, assert_private, claude_row, library, reply
 
 pytestmark = pytest.mark.spec("18")
@@ -161,7 +162,7 @@ def test_the_request_byte_for_byte(run: Run, made: str, project: Path) -> None:
     request = anyio.run(prepared)
     assert run("sessions", "show", made, "--request").out == request.body() + "\n"
     found = run("sessions", "show", made, "--request", "--json").json()
-    assert found["request"] == request.value()
+    assert found["request"] == json.loads(request.body())
     assert found["sendable"]
 
 

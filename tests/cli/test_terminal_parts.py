@@ -29,7 +29,7 @@ from reverie.apps.tui import (
 )
 from reverie.apps.tui.footer import footer
 from reverie.tools import FileChange, PermissionAnswer, PermissionRule, Question
-from reverie.world import ToolCall
+from reverie.wire import ToolCall
 
 pytestmark = pytest.mark.spec("18.terminal-app")
 STATUS = Status("claude-opus-5-5", 0.25, 117_710, "compaction", 0.44, "$0.42", "dream: gather")

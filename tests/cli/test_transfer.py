@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from reverie.store import seal
-from reverie.transcript import read, render
+from reverie.transcript import read
 from reverie.transcript.fold import fold
+from reverie.wire import render
 from tests.cli.conftest import Run, assert_private, claude_row, library
 
 pytestmark = pytest.mark.spec("18")

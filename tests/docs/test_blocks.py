@@ -15,7 +15,8 @@ import pytest
 import reverie
 from reverie import models
 from reverie.errors import PromptTooLong
-from reverie.transcript import EMPTY, Entry, UserMessage, apply, render
+from reverie.transcript import EMPTY, Entry, UserMessage, apply
+from reverie.wire import render
 from tests.docs.lines import ROOT, blocks, own_pages
 
 pytestmark = pytest.mark.spec("project.docs-run")

@@ -11,16 +11,15 @@ from reverie.transcript import (
     Block,
     Entry,
     Record,
-    Request,
     UserMessage,
     View,
     apply,
     block_of,
     blocks_of,
-    render,
     text_block,
 )
 from reverie.transcript.tasks import Task
+from reverie.wire import Request, render
 
 INSTRUCTION = "Do the background task now. Never quote_this_instruction."
 

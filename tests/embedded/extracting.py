@@ -23,16 +23,15 @@ from reverie.transcript import (
     HeadSet,
     KnownMemory,
     Record,
-    Request,
     UserMessage,
     View,
     apply,
     block_of,
     blocks_of,
-    render,
     text_block,
 )
 from reverie.transcript import Entry as Row
+from reverie.wire import Request, render
 
 TOOLS = ("Read", "Grep", "Write", "Edit", "Bash")
 WEDNESDAY = datetime(2026, 3, 11, 12, tzinfo=UTC).timestamp()

@@ -23,7 +23,6 @@ from reverie.transcript import (
     HeadSet,
     Record,
     Replaced,
-    Request,
     Rewound,
     Sent,
     Stand,
@@ -32,11 +31,11 @@ from reverie.transcript import (
     apply,
     block_of,
     blocks_of,
-    render,
     text_block,
 )
-from reverie.transcript.request import Task
-from reverie.world import Delta, Event, Model, Reply
+from reverie.transcript.tasks import Task
+from reverie.wire import Delta, Reply, Request, render
+from reverie.world import Event, Model
 
 pytestmark = pytest.mark.spec("B1")
 

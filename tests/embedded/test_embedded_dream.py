@@ -11,7 +11,7 @@ from bench.hygiene_dream import Dreaming, state, task_of, written
 from reverie.embedded import dream
 from reverie.memory import lost, new, reasons_in
 from reverie.transcript import DreamTask
-from reverie.world import ToolCall
+from reverie.wire import ToolCall
 
 pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("9")]
 

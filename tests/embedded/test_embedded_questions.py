@@ -11,16 +11,8 @@ from hypothesis import strategies as st
 
 from reverie.embedded import CHINESE, ENGLISH
 from reverie.text import frame
-from reverie.transcript import (
-    EMPTY,
-    AssistantMessage,
-    HeadSet,
-    Request,
-    UserMessage,
-    block,
-    render,
-    text_block,
-)
+from reverie.transcript import EMPTY, AssistantMessage, HeadSet, UserMessage, block, text_block
+from reverie.wire import Request, render
 from tests.embedded.test_embedded import ALL, Talk, answer
 from tests.transcript.histories import build, histories
 

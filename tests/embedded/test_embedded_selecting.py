@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from reverie.embedded import EmbeddedModel, selected
 from reverie.embedded.selecting import answer
-from reverie.transcript import HeadSet, KnownMemory, RecallTask, Request, Trail
+from reverie.transcript import HeadSet, KnownMemory, RecallTask, Trail
 from reverie.transcript.tasks import Task
+from reverie.wire import Request
 from reverie.world import complete
 
 pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("8")]

@@ -17,10 +17,10 @@ from reverie.transcript import (
     UserMessage,
     block_of,
     blocks_of,
-    render,
     text_block,
 )
-from reverie.transcript.request import Task
+from reverie.transcript.tasks import Task
+from reverie.wire import render
 from reverie.world import complete
 
 from .extracting import WEDNESDAY, Talk, bodies

@@ -25,8 +25,8 @@ from reverie.transcript import (
     blocks_of,
     estimate,
     reference,
-    render,
 )
+from reverie.wire import render
 from tests.embedded.conversations import INSTRUCTION, Talk, coding
 from tests.transcript.histories import build, histories
 

@@ -22,9 +22,9 @@ from reverie.transcript import (
     View,
     apply,
     read,
-    render,
     text_block,
 )
+from reverie.wire import render
 from tests.conftest import Scale
 from tests.embedded.test_notes import PATH, edited
 

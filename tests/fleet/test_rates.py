@@ -28,7 +28,8 @@ from reverie.fleet import (
 from reverie.settings import DEFAULTS
 from reverie.team import open_database
 from reverie.testing import ManualClock, ScriptedModel, reply
-from reverie.transcript import HeadSet, Request, Trail, Usage, dump
+from reverie.transcript import HeadSet, Trail, Usage, dump
+from reverie.wire import Request
 from reverie.world import Capabilities, complete
 
 pytestmark = [pytest.mark.spec("9.fleet-rates")]

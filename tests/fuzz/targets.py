@@ -42,17 +42,7 @@ from reverie.middleware import (
 from reverie.store import BadLine, Folder, Journal, check_key, fold_key
 from reverie.team import HttpRefusal
 from reverie.tools import servers_in
-from reverie.transcript import (
-    EMPTY,
-    HeadSet,
-    Unknown,
-    apply,
-    decode,
-    encode,
-    parse,
-    recorded,
-    render,
-)
+from reverie.transcript import EMPTY, HeadSet, Unknown, apply, decode, encode, parse, recorded
 from reverie.upkeep import exported, jsonc
 from reverie.wire import (
     BadStream,
@@ -66,6 +56,7 @@ from reverie.wire import (
     format_of,
     heard,
     messages,
+    render,
     value_of,
 )
 from tests.fuzz.mutating import Run, Shape

@@ -18,15 +18,14 @@ from reverie.transcript import (
     HeadSet,
     Record,
     Replaced,
-    Request,
     Sent,
     UserMessage,
     View,
     apply,
     block_of,
-    render,
     text_block,
 )
+from reverie.wire import Request, render
 from reverie.world import Capabilities, Model, World, complete
 from tests.transcript.test_fold import pairs_up
 

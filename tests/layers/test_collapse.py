@@ -20,7 +20,6 @@ from reverie.transcript import (
     Item,
     Piece,
     Replaced,
-    Request,
     ResultDecided,
     Stand,
     UserMessage,
@@ -30,10 +29,10 @@ from reverie.transcript import (
     decode,
     encode,
     reference,
-    render,
     text_block,
 )
 from reverie.transcript.fold import fold
+from reverie.wire import Request, render
 from reverie.world import Capabilities, World
 from tests.layers.running import Running
 

@@ -25,10 +25,10 @@ from reverie.transcript import (
     block_of,
     first_names,
     reference,
-    render,
     text_block,
 )
 from reverie.transcript.names import names
+from reverie.wire import render
 from tests.conftest import Scale
 from tests.layers.running import COLLAPSE, Running, Simulated, result, small_tail
 from tests.transcript.test_fold import pairs_up

@@ -16,7 +16,6 @@ from reverie.transcript import (
     REFERENCE,
     Entry,
     Piece,
-    Request,
     Started,
     UserMessage,
     View,
@@ -27,10 +26,10 @@ from reverie.transcript import (
     encode,
     is_typed,
     reference,
-    render,
     text_block,
 )
 from reverie.transcript.fold import fold
+from reverie.wire import Request, render
 from tests.conftest import Scale
 from tests.layers.running import MODEL, Running, Simulated, small_tail
 from tests.transcript.test_fold import pairs_up

@@ -6,7 +6,8 @@ import pytest
 
 from reverie.layers import collapse
 from reverie.testing import call
-from reverie.transcript import HeadSet, ResultDecided, text_block, watch_entries
+from reverie.transcript import HeadSet, ResultDecided, text_block
+from reverie.wire import watch_entries
 from tests.conftest import Scale
 from tests.layers.running import Simulated, result, small_tail
 

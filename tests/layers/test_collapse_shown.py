@@ -27,7 +27,8 @@ from reverie.transcript import (
     reference,
     text_block,
 )
-from reverie.world import Capabilities, Prices, Reply
+from reverie.wire import Reply
+from reverie.world import Capabilities, Prices
 from tests.layers.running import COLLAPSE, Running, small_tail
 
 pytestmark = [pytest.mark.spec("B11"), pytest.mark.spec("4")]

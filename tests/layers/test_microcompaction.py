@@ -24,9 +24,9 @@ from reverie.transcript import (
     View,
     apply,
     block_of,
-    render,
     text_block,
 )
+from reverie.wire import render
 from reverie.world import Capabilities, World
 from tests.classic import DEFAULTS, world
 from tests.transcript.test_fold import pairs_up

@@ -29,9 +29,9 @@ from reverie.transcript import (
     apply,
     block_of,
     dump,
-    render,
     text_block,
 )
+from reverie.wire import render
 from reverie.world import Capabilities, complete
 from tests.classic import DEFAULTS, world
 from tests.layers.running import MODEL, result

@@ -19,10 +19,10 @@ from reverie.transcript import (
     decode,
     encode,
     reference,
-    render,
     text_block,
 )
 from reverie.transcript.fold import fold
+from reverie.wire import render
 from tests.layers.running import Running, Simulated, result
 from tests.transcript.histories import build, histories
 from tests.transcript.test_fold import pairs_up

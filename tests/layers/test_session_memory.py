@@ -31,10 +31,10 @@ from reverie.transcript import (
     apply,
     branch,
     estimate,
-    render,
     text_block,
 )
 from reverie.transcript.fold import fold
+from reverie.wire import render
 from reverie.world import World
 from tests.classic import DEFAULTS, world
 from tests.layers.running import result

@@ -27,9 +27,9 @@ from reverie.transcript import (
     UserMessage,
     View,
     block_of,
-    render,
     text_block,
 )
+from reverie.wire import render
 from reverie.world import Capabilities, Notice, World
 from tests.classic import DEFAULTS, world
 from tests.layers.running import result

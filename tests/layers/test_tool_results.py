@@ -26,9 +26,9 @@ from reverie.transcript import (
     View,
     apply,
     block_of,
-    render,
     text_of,
 )
+from reverie.wire import render
 from reverie.world import Capabilities
 from tests.classic import DEFAULTS, world
 

@@ -18,8 +18,8 @@ from reverie.session import Session
 from reverie.simulator import Engine, SimulatedModel, call, script
 from reverie.tools import Output, Registry, Tool, ToolContext
 from reverie.transcript import Block, UserMessage, parse
-from reverie.wire import tool_result
-from reverie.world import Notice, ToolCall
+from reverie.wire import ToolCall, tool_result
+from reverie.world import Notice
 
 Given = dict[str, Any]
 NOON = 1_780_000_000.0

@@ -20,7 +20,8 @@ from reverie.session import (
     run_turn,
     skills_listed,
 )
-from reverie.transcript import Attached, UserMessage, render
+from reverie.transcript import Attached, UserMessage
+from reverie.wire import render
 from tests.loop.stage import Given, ManualClock, SimpleTools, calls, echo, opened, simulated
 
 pytestmark = pytest.mark.spec("13.attachments")

@@ -16,7 +16,8 @@ import pytest
 import reverie
 from reverie.errors import InvalidMessage
 from reverie.session import Head, Session, run_turn
-from reverie.transcript import Request, TurnEnded
+from reverie.transcript import TurnEnded
+from reverie.wire import Request
 from reverie.world import Capabilities, Event
 from tests.loop.stage import TOOL, SimpleTools, calls, echo, simulated
 

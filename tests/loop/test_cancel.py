@@ -20,7 +20,8 @@ from reverie.session import EVENTS, Library, run_turn
 from reverie.simulator import SimulatedModel
 from reverie.store import Project
 from reverie.tools import Command, Gathered, Output, Registry, Tool, ToolContext, run
-from reverie.transcript import AssistantMessage, Request, Sent, TurnEnded, UserMessage
+from reverie.transcript import AssistantMessage, Sent, TurnEnded, UserMessage
+from reverie.wire import Request
 from reverie.world import Capabilities, Event
 from tests.conftest import Scale
 from tests.faults import every_kill, open_files, quick_folder

@@ -17,7 +17,7 @@ import pytest
 import reverie
 from reverie.session import Spend, ToolEnded, TurnEvent, TurnLimits, run_turn
 from reverie.simulator import Engine, Ledger, SimulatedModel
-from reverie.transcript import Request
+from reverie.wire import Request
 from reverie.world import Capabilities, Event
 from tests.conftest import Scale
 from tests.faults import open_files, quick_folder

@@ -21,7 +21,8 @@ from reverie.session import (
 )
 from reverie.simulator import InjectedFault, SimulatedModel
 from reverie.transcript import AssistantMessage, TurnEnded, UserMessage
-from reverie.world import Delta, Notice, Reply
+from reverie.wire import Delta, Reply
+from reverie.world import Notice
 from tests.loop.stage import Given, ManualClock, SimpleTools, calls, echo, opened, simulated
 
 pytestmark = pytest.mark.spec("13.loop")

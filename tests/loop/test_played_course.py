@@ -18,7 +18,8 @@ import pytest
 from reverie.agent import AgentOptions, open_agent
 from reverie.layers import collapse
 from reverie.testing import ScriptedModel, call, reply
-from reverie.transcript import Replaced, Request, text_block
+from reverie.transcript import Replaced, text_block
+from reverie.wire import Request
 
 pytestmark = [pytest.mark.spec("B11"), pytest.mark.spec("4")]
 COURSE = json.loads((Path(__file__).parent.parent / "fixtures/played_course.json").read_text())

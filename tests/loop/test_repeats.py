@@ -13,8 +13,7 @@ from reverie.session import AGAIN, Session, TurnLimits, run_turn
 from reverie.simulator import call
 from reverie.tools import Registry
 from reverie.transcript import UserMessage, text_block
-from reverie.wire import tool_result
-from reverie.world import ToolCall
+from reverie.wire import ToolCall, tool_result
 from tests.loop.stage import ManualClock, SimpleTools, opened, simulated
 
 TOUCH = {"command": "touch made", "description": "make it"}

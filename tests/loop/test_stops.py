@@ -14,7 +14,7 @@ from reverie.errors import Incomplete, PromptTooLong, ProviderError, Refused
 from reverie.session import CALL_CUT_OFF, CUT_OFF, EMPTY, PAUSES, Session, TurnResult, run_turn
 from reverie.simulator import Engine, SimulatedAnswer, call, script, serving
 from reverie.transcript import AssistantMessage, Object, TurnEnded, blocks_of, text_of
-from reverie.transcript.request import Task
+from reverie.transcript.tasks import Task
 from reverie.world import ForkSpec, Notice
 from tests.loop.stage import SimpleTools, echo, opened
 from tests.providers.sessions import built

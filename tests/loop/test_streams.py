@@ -10,7 +10,8 @@ import pytest
 from reverie.errors import PromptTooLong, Refused
 from reverie.session import TurnEvent, TurnUnderWay, run_turn
 from reverie.simulator import SimulatedAnswer, SimulatedModel
-from reverie.transcript import Request, blocks_of
+from reverie.transcript import blocks_of
+from reverie.wire import Request
 from reverie.world import Event
 from tests.loop.stage import SimpleTools, opened, simulated
 from tests.session.compacts import a_summary

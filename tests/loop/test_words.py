@@ -11,8 +11,7 @@ from reverie.session import run_turn
 from reverie.simulator import call
 from reverie.tools import Registry, standard
 from reverie.transcript import UserMessage, dump, read, text_block
-from reverie.wire import tool_result
-from reverie.world import ToolCall
+from reverie.wire import ToolCall, tool_result
 from tests.loop.stage import opened, simulated
 
 pytestmark = pytest.mark.spec("13.words")

@@ -398,10 +398,6 @@ def test_an_approval_counts_for_one_project_and_one_real_path(
     (user / "notes.md").unlink()
     (user / "notes.md").symlink_to("passwords.txt")
     assert "SPOKEN" not in render(on_disk(repo, home, user).files)
-    assert record.withdraw(repo, user / "passwords.txt") is False
-    (user / "notes.md").unlink()
-    assert record.withdraw(repo, user / "notes.md") is True
-    assert record.all() == ()
 
 
 @pytest.mark.parametrize("name", BARRED)

@@ -29,10 +29,10 @@ from reverie.transcript import (
     decode,
     dump,
     encode,
-    render,
 )
 from reverie.transcript.fold import fold
-from reverie.world import Reply, complete
+from reverie.wire import Reply, render
+from reverie.world import complete
 
 WORDS = "The quick brown fox jumps over the lazy dog while it rains. "
 

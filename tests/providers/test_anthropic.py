@@ -9,7 +9,8 @@ from reverie.errors import ProviderError, Unreachable
 from reverie.providers import AnthropicModel, anthropic_model
 from reverie.testing import ManualClock
 from reverie.transcript import Usage
-from reverie.world import Delta, Reply, Retrying
+from reverie.wire import Delta, Reply
+from reverie.world import Retrying
 from tests.conftest import Scale
 from tests.providers.wire import JSON, Answer, Wire, ask, patient, sse, talk, watched, wire
 

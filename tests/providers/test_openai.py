@@ -10,7 +10,8 @@ import pytest
 from reverie.errors import ProviderError, Unreachable
 from reverie.providers import OpenAIModel, WireFormat, openai_model
 from reverie.transcript import Usage, block
-from reverie.world import Delta, Reply, Retrying
+from reverie.wire import Delta, Reply
+from reverie.world import Retrying
 from tests.conftest import Scale
 from tests.providers.wire import (
     HEAD,

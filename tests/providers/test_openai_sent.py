@@ -10,7 +10,8 @@ from hypothesis import given
 
 from reverie.providers import BASE_URL, WireFormat, openai_model
 from reverie.settings import DEFAULTS
-from reverie.transcript import AssistantMessage, block, render
+from reverie.transcript import AssistantMessage, block
+from reverie.wire import render
 from tests.providers.test_openai import FORMATS, GPT, body
 from tests.providers.wire import (
     Talk,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from reverie.errors import Overloaded, ProviderError
 from reverie.providers import LONGEST_WAIT, OVERLOAD_PATIENCE, Retries, asked_wait, persist
 from reverie.testing import ManualClock, reply
-from reverie.wire import Setback
-from reverie.world import Delta, Event, Reply, Retrying
+from reverie.wire import Delta, Reply, Setback
+from reverie.world import Event, Retrying
 
 pytestmark = pytest.mark.spec("2")
 NOW = ManualClock().now()

@@ -26,17 +26,8 @@ from reverie.simulator import (
     thought,
 )
 from reverie.testing import ManualClock
-from reverie.transcript import (
-    EMPTY,
-    Block,
-    Entry,
-    Object,
-    Request,
-    UserMessage,
-    apply,
-    blocks_of,
-    render,
-)
+from reverie.transcript import EMPTY, Block, Entry, Object, UserMessage, apply, blocks_of
+from reverie.wire import Request, render
 from reverie.world import complete
 from tests.providers.sessions import Live, built, head
 

@@ -23,14 +23,13 @@ from reverie.transcript import (
     Entry,
     HeadSet,
     Record,
-    Request,
     UserMessage,
     View,
     apply,
     blocks_of,
-    render,
 )
-from reverie.world import Event, Model, Reply
+from reverie.wire import Reply, Request, render
+from reverie.world import Event, Model
 
 STREAM = "text/event-stream"
 JSON = "application/json"

@@ -16,19 +16,11 @@ from reverie.apps.replay import (
     POLICIES,
     MeasuredSession,
     PlayedRound,
-    PlotMark,
     ReplayPolicy,
-    Series,
-    areas,
-    lines,
     measured,
     page,
-    ratios,
-    shares,
-    short,
-    steps,
-    thinned,
 )
+from reverie.reports import PlotMark, Series, areas, lines, ratios, shares, short, steps, thinned
 
 from .courses import course, session
 

@@ -32,7 +32,6 @@ from reverie.transcript import (
     Entry,
     HeadSet,
     Replaced,
-    Request,
     Sent,
     Stand,
     UserMessage,
@@ -40,9 +39,9 @@ from reverie.transcript import (
     apply,
     block_of,
     is_wish,
-    render,
     text_block,
 )
+from reverie.wire import Request, render
 
 from .courses import Bench, course, recorded, result, row, session, text, thought, use
 

@@ -13,8 +13,8 @@ from reverie.session import Session
 from reverie.simulator import Engine, Given, SimulatedModel, call, last_text, thought
 from reverie.testing import ManualClock, ids, tool_definition
 from reverie.transcript import SUMMARY, Object, Replaced
-from reverie.wire import tool_result
-from reverie.world import Capabilities, Notice, Reply, complete
+from reverie.wire import Reply, tool_result
+from reverie.world import Capabilities, Notice, complete
 
 NOTES = "REVERIE_FLAG_SESSION_MEMORY"
 ASKED = "is about to give way to a summary"  # words of the summariser's instruction

@@ -15,8 +15,9 @@ from reverie.session.extraction import run as extraction
 from reverie.settings import Settings
 from reverie.store import Memories, Project
 from reverie.testing import ManualClock, ScriptedModel, call, reply
-from reverie.transcript import Block, Extracted, ExtractTask, Failed, Request
-from reverie.world import Notice, Reply
+from reverie.transcript import Block, Extracted, ExtractTask, Failed
+from reverie.wire import Reply, Request
+from reverie.world import Notice
 
 NAME = extraction.NAME
 Answer = Any

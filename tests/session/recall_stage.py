@@ -17,8 +17,8 @@ from reverie.session import Looked, MemoryIndex, Recall, RecalledNotes, Session
 from reverie.settings import DEFAULTS, Settings
 from reverie.store import Memories, Project, RecallHit
 from reverie.testing import ManualClock
-from reverie.transcript import Recalled, Request
-from reverie.wire import user
+from reverie.transcript import Recalled
+from reverie.wire import Request, user
 from reverie.world import Notice
 
 from .doors import opened

@@ -15,8 +15,9 @@ from reverie.session.compaction import compacting
 from reverie.settings import DEFAULTS
 from reverie.store import Folder
 from reverie.testing import ManualClock, reply
-from reverie.transcript import Request, Usage, so_far
-from reverie.transcript.request import Task
+from reverie.transcript import Usage
+from reverie.transcript.tasks import Task
+from reverie.wire import Request, so_far
 from reverie.world import Capabilities, Event, ForkSpec, Retrying, complete
 
 from .doors import opened

@@ -16,8 +16,8 @@ import pytest
 from reverie.session import Library, Session
 from reverie.store import Journal, Project, canonical_root
 from reverie.testing import ManualClock, ScriptedModel, call, ids, reply
-from reverie.transcript import Failed, View, render
-from reverie.wire import tool_result
+from reverie.transcript import Failed, View
+from reverie.wire import render, tool_result
 from tests.cancels import Hit, cancelled_at
 from tests.conftest import Scale
 from tests.faults import quick_folder

@@ -19,9 +19,9 @@ from reverie.session import Session, TurnLimits, run_turn
 from reverie.settings import DEFAULTS
 from reverie.simulator import call, error, last_text
 from reverie.testing import ScriptedModel, tool_definition
-from reverie.transcript import Failed, ForkEnded, HeadSet, Item, Request, render
+from reverie.transcript import Failed, ForkEnded, HeadSet, Item
 from reverie.transcript.fold import fold
-from reverie.wire import tool_result, user
+from reverie.wire import Request, render, tool_result, user
 from reverie.world import Capabilities, complete
 from tests.loop.stage import SimpleTools
 from tests.transcript.test_fold import pairs_up

@@ -15,8 +15,7 @@ import anyio
 import pytest
 
 from reverie.testing import call, reply
-from reverie.transcript import Request
-from reverie.wire import tool_result, user
+from reverie.wire import Request, tool_result, user
 from tests.faults import Ack
 from tests.transcript.test_fold import pairs_up
 

@@ -11,9 +11,8 @@ import pytest
 
 from reverie.session import Session
 from reverie.testing import ScriptedModel, reply
-from reverie.transcript import Request, render
-from reverie.wire import user
-from reverie.world import Capabilities, Reply
+from reverie.wire import Reply, Request, render, user
+from reverie.world import Capabilities
 
 from .compacts import Stage, a_summary, boundaries
 

@@ -15,8 +15,8 @@ from reverie.memory import Origin, Trust
 from reverie.session import Session
 from reverie.store import Folder
 from reverie.testing import ScriptedModel, call, reply
-from reverie.transcript import Block, ExtractTask, Request
-from reverie.wire import tool_result, user
+from reverie.transcript import Block, ExtractTask
+from reverie.wire import Request, tool_result, user
 from reverie.world import Event
 from tests.conftest import Scale
 

@@ -25,8 +25,9 @@ from reverie.session import (
 from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags
 from reverie.tools import standard
-from reverie.transcript import ExtractTask, Request, recorded
+from reverie.transcript import ExtractTask, recorded
 from reverie.upkeep import lines_of
+from reverie.wire import Request
 from reverie.world import World
 
 from .extracts import Script, Stage, calls, said_last, topic, turn, writes

@@ -16,10 +16,10 @@ from reverie.settings import DEFAULTS
 from reverie.store import BadLine, Journal
 from reverie.testing import ScriptedModel, call, reply
 from reverie.tools import DENIED
-from reverie.transcript import ForkEnded, Request, Started, Usage, decode, render, so_far
+from reverie.transcript import ForkEnded, Started, Usage, decode
 from reverie.transcript.fold import fold
-from reverie.transcript.request import Task
-from reverie.wire import tool_result, user
+from reverie.transcript.tasks import Task
+from reverie.wire import Request, render, so_far, tool_result, user
 from reverie.world import ForkSpec
 
 from .doors import LARGE, opened

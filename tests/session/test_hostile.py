@@ -35,10 +35,9 @@ from reverie.transcript import (
     Strip,
     Usage,
     WordsRemoved,
-    render,
     text_block,
 )
-from reverie.wire import tool_result
+from reverie.wire import render, tool_result
 from tests.conftest import Scale
 from tests.faults import quick_folder
 from tests.tally import counted

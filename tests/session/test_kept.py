@@ -26,11 +26,10 @@ from reverie.transcript import (
     UserMessage,
     View,
     block_of,
-    render,
     text_block,
 )
 from reverie.transcript.fold import fold
-from reverie.wire import tool_result
+from reverie.wire import render, tool_result
 from reverie.world import Notice
 
 from .compacts import Stage, a_summary

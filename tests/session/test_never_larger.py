@@ -8,8 +8,8 @@ import pytest
 
 from reverie.layers import CompactionFailed
 from reverie.testing import reply
-from reverie.transcript import INTRO, render
-from reverie.wire import user
+from reverie.transcript import INTRO
+from reverie.wire import render, user
 
 from .compacts import Stage as TalkStage
 from .compacts import Talk, a_summary, boundaries

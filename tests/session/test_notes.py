@@ -23,9 +23,9 @@ from reverie.settings import DEFAULTS
 from reverie.store import digest, session_memory_path
 from reverie.testing import ScriptedModel, call, reply
 from reverie.tools import standard
-from reverie.transcript import Block, Failed, ForkEnded, NotesTaken, NotesTask, Replaced, Request
-from reverie.wire import user
-from reverie.world import Notice, Reply
+from reverie.transcript import Block, Failed, ForkEnded, NotesTaken, NotesTask, Replaced
+from reverie.wire import Reply, Request, user
+from reverie.world import Notice
 
 from .doors import opened
 

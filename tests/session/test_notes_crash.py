@@ -14,8 +14,8 @@ from reverie.session import Session
 from reverie.settings import DEFAULTS
 from reverie.store import digest
 from reverie.testing import ScriptedModel, call, reply
-from reverie.transcript import NotesTaken, NotesTask, Replaced, Request
-from reverie.wire import user
+from reverie.transcript import NotesTaken, NotesTask, Replaced
+from reverie.wire import Request, user
 from tests.faults import Ack
 from tests.transcript.test_fold import pairs_up
 

@@ -18,9 +18,9 @@ from reverie.simulator import Engine, SimulatedModel, from_model, thought
 from reverie.testing import ManualClock, ScriptedAnswer, ScriptedModel, call, reply
 from reverie.tools import standard
 from reverie.transcript import SUMMARY as TITLES
-from reverie.transcript import Block, Failed, ForkEnded, NotesTaken, NotesTask, Replaced, Request
-from reverie.wire import tool_result, user
-from reverie.world import Notice, Reply, complete
+from reverie.transcript import Block, Failed, ForkEnded, NotesTaken, NotesTask, Replaced
+from reverie.wire import Reply, Request, tool_result, user
+from reverie.world import Notice, complete
 from tests.conftest import Scale
 from tests.transcript.test_fold import pairs_up
 

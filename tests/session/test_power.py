@@ -23,8 +23,8 @@ import pytest
 from reverie.session import Library
 from reverie.store import Project, canonical_root
 from reverie.testing import call, reply
-from reverie.transcript import Sent, render
-from reverie.wire import tool_result
+from reverie.transcript import Sent
+from reverie.wire import render, tool_result
 from tests.conftest import Scale
 from tests.faults import quick_folder
 from tests.tally import counted

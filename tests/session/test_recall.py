@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -22,14 +23,13 @@ from reverie.transcript import (
     Recalled,
     RecallTask,
     Replaced,
-    Request,
     Stand,
     Usage,
     UserMessage,
     text_block,
 )
-from reverie.wire import tool_result
-from reverie.world import Capabilities, Delta, Event
+from reverie.wire import Delta, Request, tool_result
+from reverie.world import Capabilities, Event
 
 from .doors import opened
 from .recall_stage import LONG, WEB, Fixed, Hanging, Stage, hit, last_text, stage, write
@@ -288,7 +288,7 @@ async def test_a_selecting_model_sees_words_manifest_and_tools_and_unknown_names
             "the model did not choose it"
         ]
     (request,) = model.requests
-    value: Any = request.value()
+    value: Any = json.loads(request.body())
     assert value["max_tokens"] == 256
     assert value["output_config"]["format"]["type"] == "json_schema"
     assert isinstance(request.task, RecallTask)

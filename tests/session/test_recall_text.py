@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.memory import Claim
-from reverie.session import CheckedClaim, ShownNote, attachment, days, note, part
+from reverie.session import CheckedClaim, ShownNote, attachment, note, part
 from reverie.settings import DEFAULTS
-from reverie.text import unframe
+from reverie.text import days_since, unframe
 
 pytestmark = pytest.mark.spec("8")
 
@@ -57,7 +57,7 @@ def test_from_two_days_on_a_caution_gives_the_age():
 
 
 def test_a_time_to_come_is_today():
-    assert days(NOW + 400 * DAY, NOW) == 0
+    assert days_since(NOW + 400 * DAY, NOW) == 0
 
 
 def test_a_small_file_is_whole_with_its_frontmatter():

@@ -17,9 +17,8 @@ from reverie.store import Memories, Project
 from reverie.store.recall.index import NAME
 from reverie.testing import ScriptedModel, call, reply
 from reverie.tools import Registry
-from reverie.transcript import Request, UserMessage
-from reverie.wire import tool_result, user
-from reverie.world import Delta, ToolCall
+from reverie.transcript import UserMessage
+from reverie.wire import Delta, Request, ToolCall, tool_result, user
 
 from .doors import opened
 from .recall_stage import Hanging, hit, last_text

@@ -16,7 +16,8 @@ from reverie.errors import ReverieError
 from reverie.session import RESTORED
 from reverie.simulator import Engine, Given, SimulatedModel, call, last_text
 from reverie.testing import ManualClock
-from reverie.transcript import Attached, HeadSet, Object, Replaced, Started, render
+from reverie.transcript import Attached, HeadSet, Object, Replaced, Started
+from reverie.wire import render
 from reverie.world import Notice
 
 from .compacts import ASKED, NOTES, a_summary

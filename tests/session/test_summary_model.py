@@ -16,9 +16,9 @@ from reverie.session import NamedSummariser, Session, summariser_for
 from reverie.settings import DEFAULTS
 from reverie.simulator import Engine, ModelSpec, SimulatedModel, error, serving
 from reverie.testing import ScriptedModel
-from reverie.transcript import Failed, ForkEnded, Request, render
+from reverie.transcript import Failed, ForkEnded
 from reverie.transcript.fold import fold
-from reverie.wire import user
+from reverie.wire import Request, render, user
 from reverie.world import Capabilities, complete
 
 from .compacts import ASKED, NOTES, Stage, Talk, a_summary, boundaries

@@ -13,17 +13,8 @@ from typing import Any
 
 from reverie.simulator import CACHESIM, ApiError, Engine, Ledger, Models, ModelSpec, TooLong
 from reverie.simulator import check as check_body
-from reverie.transcript import (
-    EMPTY,
-    AssistantMessage,
-    Entry,
-    HeadSet,
-    Request,
-    Sent,
-    apply,
-    read,
-    render,
-)
+from reverie.transcript import EMPTY, AssistantMessage, Entry, HeadSet, Sent, apply, read
+from reverie.wire import Request, render
 
 MODEL = "bench"
 PLENTY = 1 << 40

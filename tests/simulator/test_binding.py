@@ -153,7 +153,7 @@ def test_every_recorded_session_is_accepted_as_it_was_recorded(shared: Path, sca
                 break
             if one.moved:  # the recorded client compacted or went back: later thoughts are new
                 break
-            asked = {**one.request.value(), "max_tokens": 200_000}
+            asked = {**json.loads(one.request.body()), "max_tokens": 200_000}
             done = sim.respond(asked, list(one.answer.blocks))
             assert [b.raw for b in done.response.content] == [b.raw for b in one.answer.blocks]
             thoughts += sum(b.thinking for b in one.answer.blocks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from itertools import islice
 from pathlib import Path
@@ -113,7 +114,7 @@ def test_bills_equal_the_benchs_on_our_own_requests_and_marks(shared: Path, scal
     for path in sessions(shared)[:: scale.pick(8, 1)]:
         theirs, mine = their.CacheSim(), CacheSim()
         for one in islice(rounds(path), scale.pick(50, 10_000)):
-            request = one.request.value()
+            request = json.loads(one.request.body())
             said = [b.value for b in one.answer.blocks]
             both(theirs, mine, their, request, one.at, said)
             number += 1

@@ -37,16 +37,15 @@ from reverie.transcript import (
     EMPTY,
     Entry,
     HeadSet,
-    Request,
     Sent,
     UserMessage,
     View,
     apply,
     block_of,
-    render,
     text_block,
 )
-from reverie.world import Event, Reply, complete
+from reverie.wire import Reply, Request, render
+from reverie.world import Event, complete
 
 from .talk import (
     CLEAR,

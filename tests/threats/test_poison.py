@@ -18,8 +18,7 @@ from reverie.memory import Origin, Trust
 from reverie.store import Memories
 from reverie.testing import ManualClock, ScriptedModel, call, reply
 from reverie.tools import Verdict
-from reverie.transcript import Request
-from reverie.world import Reply
+from reverie.wire import Reply, Request
 from tests.session.extracts import Script, Stage, topic, turn, writes
 
 ORDERS = {

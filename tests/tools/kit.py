@@ -31,7 +31,8 @@ from reverie.tools import (
     standard,
 )
 from reverie.transcript import EMPTY, UserMessage, View
-from reverie.world import Notice, ToolCall
+from reverie.wire import ToolCall
+from reverie.world import Notice
 
 SESSION = "11111111-2222-4333-8444-555555555555"
 

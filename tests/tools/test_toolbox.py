@@ -25,7 +25,7 @@ from reverie.tools import (
     standard,
 )
 from reverie.transcript import dump
-from reverie.world import ToolCall
+from reverie.wire import ToolCall
 from tests.tools.kit import Place, call, raw, result, use
 
 pytestmark = pytest.mark.spec("13")

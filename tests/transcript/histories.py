@@ -25,7 +25,6 @@ from reverie.transcript import (
     Recalled,
     Record,
     Replaced,
-    Request,
     ResultDecided,
     Rewound,
     Sent,
@@ -41,9 +40,9 @@ from reverie.transcript import (
     apply,
     block,
     block_of,
-    render,
     text_block,
 )
+from reverie.wire import Request, render
 
 STRANGE = '{"type":"mystery","zeta":1e3,"alpha":[1.0,-0,{"b":2,"a":1E+2}],"text":"\\u00e9"}'
 HEADS = [

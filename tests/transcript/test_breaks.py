@@ -12,22 +12,18 @@ from hypothesis import strategies as st
 from reverie.settings import Settings
 from reverie.text import first_byte
 from reverie.transcript import (
-    Break,
-    BreakWatch,
     HeadSet,
     Item,
     Mark,
     Piece,
-    Request,
     Sent,
     Trail,
     Usage,
     block_of,
-    compared,
-    diagnosed,
     message,
     text_block,
 )
+from reverie.wire import Break, BreakWatch, Request, compared, diagnosed
 
 pytestmark = [pytest.mark.spec("14"), pytest.mark.spec("B13")]
 

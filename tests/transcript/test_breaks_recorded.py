@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 
 from reverie.transcript import (
     AssistantMessage,
-    BreakWatch,
     Entry,
     HeadSet,
     Item,
     Mark,
     Replaced,
-    Request,
     ResultDecided,
     Rewound,
     Sent,
@@ -31,15 +29,12 @@ from reverie.transcript import (
     apply,
     blobs,
     branch,
-    chain_at,
-    compared,
     decode,
     encode,
     message,
-    render,
     text_block,
-    watch_entries,
 )
+from reverie.wire import BreakWatch, Request, chain_at, compared, render, watch_entries
 
 from .histories import Builder, build, histories
 

@@ -9,14 +9,11 @@ import pytest
 from reverie.simulator import Engine, SimulatedModel, call, script
 from reverie.transcript import (
     EMPTY,
-    Break,
-    BreakWatch,
     Entry,
     HeadSet,
     Item,
     Record,
     Replaced,
-    Request,
     Sent,
     Stand,
     Trail,
@@ -27,10 +24,9 @@ from reverie.transcript import (
     dump,
     members,
     message,
-    render,
     text_block,
-    watch_entries,
 )
+from reverie.wire import Break, BreakWatch, Request, render, watch_entries
 from reverie.world import complete
 
 pytestmark = [pytest.mark.spec("14"), pytest.mark.spec("B13")]

@@ -13,7 +13,6 @@ from reverie.transcript import (
     EMPTY,
     Entry,
     HeadSet,
-    Request,
     Started,
     Unknown,
     UserMessage,
@@ -22,13 +21,12 @@ from reverie.transcript import (
     blob_name,
     blobs,
     branch,
-    chain_at,
     decode,
     encode,
-    render,
     text_block,
 )
 from reverie.transcript.fold import fold
+from reverie.wire import Request, chain_at, render
 
 from .histories import Builder, build, histories
 

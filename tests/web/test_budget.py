@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from reverie.apps.web import HERE, MAX_POINTS, RESULTS, stacked
+from reverie.apps.web import HERE, RESULTS
+from reverie.reports import MAX_POINTS, stacked
 from reverie.upkeep import COUNTED, PAGE, MemoryQuery
 from tests.conftest import Scale
 from tests.web.conftest import Page

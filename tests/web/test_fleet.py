@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from reverie.apps.web import show
 from reverie.fleet import FleetLedger, Job, JobEnd, open_local
 from reverie.store import Project
+from reverie.text import number
 from tests.cli.conftest import Run
 from tests.web.conftest import HOSTILE, Page, opened
 from tests.web.nights import GONE, half_a_night, job, taken
@@ -102,7 +102,7 @@ def test_it_says_what_the_commands_say(page: Page, ledger: FleetLedger, run: Run
     for name, about in status["tenants"].items():
         assert f"{name} " in money
         if about["tokens"] is not None:
-            used = f"{show.num(about['spent']['tokens'])} of {show.num(about['tokens'])}"
+            used = f"{number(about['spent']['tokens'])} of {number(about['tokens'])}"
             assert used in money
     assert "every key 1 k 450 k 90 k" in section(text, "Limits of a key")
     for row in run("fleet", "list", "--json").json():

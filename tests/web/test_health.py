@@ -22,6 +22,7 @@ from reverie.serving import serving
 from reverie.store import Memories, Project, RuleStore
 from reverie.team import TeamClient, TeamStore, open_database
 from reverie.team.round import sync
+from reverie.text import number
 from tests.cli.conftest import Run
 from tests.web.conftest import HOSTILE, Page, opened
 from tests.web.test_screens import words
@@ -50,7 +51,7 @@ def test_health_says_what_the_commands_say(page: Page, run: Run) -> None:
     assert f"Cache hits {show.share(stats['hit_rate'])} {stats['sessions']} session" in shown
     assert f"Faulty {show.share(stats['memory'][-1]['pollution'])}" in shown
     for name, cost in stats["cost"].items():
-        assert f"{stats['requests'][name]} {show.num(cost)}" in shown, name
+        assert f"{stats['requests'][name]} {number(cost)}" in shown, name
     for one in check["findings"]:
         assert one["kind"].replace("_", " ") in shown
     for one in doctor["checks"]:

@@ -10,12 +10,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reverie.apps.web import show, stacked
+from reverie.apps.web import show
 from reverie.memory import Origin, Trust
+from reverie.reports import stacked
 from reverie.session import Session
-from reverie.transcript import Attached, Candidate, ChangedPart, Difference, Recalled, text_block
+from reverie.transcript import Attached, Candidate, Recalled, text_block
 from reverie.upkeep import place_value
-from reverie.wire import user
+from reverie.wire import ChangedPart, Difference, user
 from tests.cli.conftest import Run
 from tests.web.conftest import HOSTILE, Page, reply
 from tests.web.test_screens import words

@@ -11,7 +11,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reverie.apps.web import show, stacked, work
+from reverie.apps.web import show, work
+from reverie.reports import stacked
+from reverie.text import number, short_number
 from reverie.upkeep import Savings
 from tests.cli.conftest import Run
 from tests.web.conftest import Page, talk
@@ -31,11 +33,11 @@ def test_savings_say_what_replay_says(page: Page, run: Run) -> None:
     (told,) = run("replay", file.id, "--policy", "collapse", "--json").json()
     spent = told["cost"] + told["recovery"] + told["refind"]
     shown = words(text)
-    assert f"{show.short(told['naive_cost'])} units" in shown
-    assert f"{show.short(spent)} units" in shown
+    assert f"{short_number(told['naive_cost'])} units" in shown
+    assert f"{short_number(spent)} units" in shown
     assert f"Still in view {told['facts_here']} of {told['facts']} names" in shown
     assert f"Cache breaks {told['breaks']} in {told['requests']} request" in shown
-    assert f"Largest request {show.num(told['peak'])} tokens" in shown
+    assert f"Largest request {number(told['peak'])} tokens" in shown
     assert "Find out why the tests fail" in shown
     assert "A replay follows the recorded course." in shown
     given = page.visitor.get("/savings/all.json?policy=collapse")
@@ -129,8 +131,8 @@ def test_the_list_and_the_timeline_say_what_was_saved(page: Page) -> None:
     assert column in listed
     assert f" {saved}" in listed
     shown = words(page.visitor.get(f"/sessions/{file.id}").text)
-    assert f"If nothing were done {show.short(row['naive'])} units" in shown
-    assert f"if nothing were done, up to {show.short(max(row['untouched']))}" in shown
+    assert f"If nothing were done {short_number(row['naive'])} units" in shown
+    assert f"if nothing were done, up to {short_number(max(row['untouched']))}" in shown
     assert len(row["untouched"]) == 4
     assert 'class="naive"' in page.visitor.get(f"/sessions/{file.id}").text
 

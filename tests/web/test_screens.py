@@ -14,6 +14,7 @@ import pytest
 from reverie.apps.web import show
 from reverie.memory import Origin, Trust
 from reverie.session import Session
+from reverie.text import number, short_number
 from reverie.upkeep import KINDS, cache_report, kinds_of
 from reverie.wire import user
 from tests.cli.conftest import Run
@@ -37,7 +38,7 @@ def test_the_list_says_what_the_commands_say(page: Page, run: Run) -> None:
     assert row["title"] == "Find out why the tests fail"
     for figure in (
         row["title"],
-        show.short(row["tokens"]),
+        short_number(row["tokens"]),
         f" {row['turns']} {cache['requests']} ",
         show.share(cache["hit_rate"]),
     ):
@@ -50,10 +51,10 @@ def test_a_timeline_says_what_the_commands_say(page: Page, run: Run) -> None:
     shown = words(page.visitor.get(f"/sessions/{row['id'][:8]}").text)
     assert f"Cache hits {show.share(cache['hit_rate'], 1)} {cache['breaks']} breaks" in shown
     assert f"{cache['requests']} requests" in shown
-    assert show.num(cache["cost"]) in shown
-    for number, one in enumerate(cache["last"], 1):
-        at = words(page.visitor.get(f"/sessions/{row['id']}?at={number}").text)
-        assert f"{show.num(one['read'])} read, {show.num(one['written'])} written" in at
+    assert number(cache["cost"]) in shown
+    for request, one in enumerate(cache["last"], 1):
+        at = words(page.visitor.get(f"/sessions/{row['id']}?at={request}").text)
+        assert f"{number(one['read'])} read, {number(one['written'])} written" in at
 
 
 @pytest.mark.spec("18.web-resume")

@@ -17,11 +17,10 @@ from reverie.api.speaking import is_open
 from reverie.errors import PromptTooLong
 from reverie.layers.compaction import CompactionFailed
 from reverie.session.compaction.compacting import Compacted
-from reverie.transcript import request as requests
-from reverie.transcript.request import MAIN
-from reverie.wire.replies import Reply, as_reply
-from reverie.wire.sending import Request
-from reverie.world import Model, ToolCall, complete
+from reverie.transcript.tasks import MAIN
+from reverie.wire.reply import Reply, ToolCall, as_reply
+from reverie.wire.request import Request
+from reverie.world import Model, complete
 
 if TYPE_CHECKING:
     from reverie.api.beginning import Begun
@@ -77,7 +76,7 @@ async def asked(begun: Begun) -> object:
         raise
 
 
-async def _sent(begun: Begun, request: requests.Request) -> object:
+async def _sent(begun: Begun, request: Request) -> object:
     worker = begun.worker
     if isinstance(worker, ClientModel):
         return await worker.send(request)
@@ -90,7 +89,7 @@ async def observed(begun: Begun, answer: object) -> Reply:
     reply = await session.observe(as_reply(answer, session.last_request))
     if begun.client is not None:
         begun.client.heard(reply.provider)
-    return Reply.like(reply)
+    return reply
 
 
 async def compacted(session: Session, instructions: str) -> Compacted:
@@ -112,7 +111,7 @@ async def forked(session: Session, worker: Model, prompt: str) -> Reply:
     """One question on the conversation's own prefix; its transcript lies beside."""
     async with session.forked(FORK) as child:
         await child.instruct(prompt)
-        return Reply.like(await child.ask(worker, MAIN))
+        return await child.ask(worker, MAIN)
 
 
 async def closed(begun: Begun) -> None:

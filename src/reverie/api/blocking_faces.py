@@ -15,9 +15,8 @@ from reverie.api.values import MatchedRule
 from reverie.session.compaction.compacting import Compacted
 from reverie.session.turn import TurnEnding
 from reverie.wire.given import Addable
-from reverie.wire.replies import Reply
-from reverie.wire.sending import Request
-from reverie.world import ToolCall
+from reverie.wire.reply import Reply, ToolCall
+from reverie.wire.request import Request
 
 
 class BlockingSession(Protocol):

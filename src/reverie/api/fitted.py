@@ -14,7 +14,7 @@ from typing import Any, Generic, SupportsIndex, TypeVar, cast
 from reverie.api.toolset import Toolset
 from reverie.errors import InvalidMessage
 from reverie.layers import collapse, tool_results
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.transcript.blocks import Block, dump, text_of
 from reverie.transcript.names import reference
 from reverie.transcript.records import Replaced, ResultDecided

@@ -10,7 +10,6 @@ and every change can be taken back.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from reverie.api.toolset import Answer, Offer, Toolset
 from reverie.errors import InvalidInput, NotFound
 from reverie.memory.format.entry import TYPES
 from reverie.memory.trust import gives_orders
-from reverie.text.counts import plural
+from reverie.text.format import cut_line, plural, utc_minute
 from reverie.text.untrusted import defused, frame
 
 if TYPE_CHECKING:
@@ -328,7 +327,7 @@ def _history(memory: Memory, given: Mapping[str, Any]) -> str:
 
 
 def _change(one: Change) -> str:
-    at = time.strftime("%Y-%m-%d %H:%M", time.gmtime(one.at))
+    at = utc_minute(one.at)
     head = f"change {one.id}: {_line(one.file)}, {at} UTC, {_line(str(one.origin))}"
     if not one.text:
         return f"{head}\n(removed)"
@@ -358,5 +357,4 @@ def _ago(one: Found) -> str:
 
 
 def _line(text: str, most: int = 300) -> str:
-    one = " ".join(defused(text).split())
-    return one if len(one) <= most else f"{one[: most - 1]}…"
+    return cut_line(defused(text), most)

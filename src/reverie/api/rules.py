@@ -19,10 +19,10 @@ from reverie.light import dataclass
 from reverie.providers.capabilities import PLAIN, tabled
 from reverie.settings import Settings
 from reverie.transcript.blocks import estimate
-from reverie.transcript.request import Request
 from reverie.transcript.tokens import SUFFIX, bare
 from reverie.wire.forms import tool_name, tool_parameters
 from reverie.wire.reading import value_of
+from reverie.wire.request import Request
 from reverie.world import Capabilities, Event, Layer, Notice, Say, WayBack, World
 
 COLLAPSE: tuple[tuple[str, Layer], ...] = (

@@ -9,7 +9,7 @@ from reverie.api.values import MatchedRule
 from reverie.memory.rules.match import CompiledRule
 from reverie.memory.rules.telling import told
 from reverie.session.rules import ProjectRules
-from reverie.world import ToolCall
+from reverie.wire.reply import ToolCall
 
 
 async def matched(begun: Begun, call: ToolCall) -> list[MatchedRule]:

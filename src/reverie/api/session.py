@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from reverie.settings import Settings
     from reverie.transcript.records import UserMessage
     from reverie.wire.given import Addable
-    from reverie.wire.replies import Reply
-    from reverie.wire.sending import Request
-    from reverie.world import Model, Notice, ToolCall
+    from reverie.wire.reply import Reply, ToolCall
+    from reverie.wire.request import Request
+    from reverie.world import Model, Notice
 
 P = ParamSpec("P")
 READS = 20

@@ -21,12 +21,12 @@ from reverie.transcript.records import (
     ResultDecided,
     UserMessage,
 )
-from reverie.transcript.request import NO_HEAD
 from reverie.transcript.view import View
 from reverie.wire.adopting import Adopted, adopt
 from reverie.wire.given import Addable, as_user
 from reverie.wire.native import ITEMS
 from reverie.wire.reading import format_of, heard, value_of
+from reverie.wire.request import NO_HEAD
 
 if TYPE_CHECKING:
     from reverie.api.toolset import Toolset

@@ -14,9 +14,10 @@ from reverie.alone import alone
 from reverie.api.waiting import run
 from reverie.layers import compaction
 from reverie.transcript.records import Record
-from reverie.transcript.request import Request
 from reverie.transcript.view import View
-from reverie.world import Model, Notice, Reply, World, complete
+from reverie.wire.reply import Reply
+from reverie.wire.request import Request
+from reverie.world import Model, Notice, World, complete
 
 
 class Summaries:

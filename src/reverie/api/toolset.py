@@ -21,7 +21,7 @@ from reverie.transcript.blocks import dump
 from reverie.wire.forms import answer, called, definition
 from reverie.wire.given import tool_result
 from reverie.wire.reading import Format
-from reverie.world import ToolCall
+from reverie.wire.reply import ToolCall
 
 if TYPE_CHECKING:
     from reverie.api.async_toolset import AsyncToolset

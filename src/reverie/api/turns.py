@@ -8,7 +8,8 @@ from typing import Literal, TypeAlias
 from reverie.light import dataclass
 from reverie.session.turn import ToolEnded, ToolStarted, TurnEvent, TurnResult
 from reverie.transcript.records import Usage
-from reverie.world import Delta, Retrying, ToolCall
+from reverie.wire.reply import Delta, ToolCall
+from reverie.world import Retrying
 
 Kind: TypeAlias = Literal["text", "thinking", "call", "result", "retry"]
 

@@ -70,11 +70,8 @@ def learn_recorded(
         return []
     with lend_memory(project, say) as one:
         lock = FileLock(one.store.beside.root / LEARNING)
-    lock.acquire(LEARNING_SECONDS)
-    try:
+    with lock.hold(LEARNING_SECONDS):
         return _learn(project, past, model, say)
-    finally:
-        lock.release()
 
 
 def _learn(project: Project, past: PastSession, model: Model | None, say: Say) -> list[Saved]:

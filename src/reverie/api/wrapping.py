@@ -24,7 +24,7 @@ from reverie.middleware.scanning import LIST, Body, Known, scan
 from reverie.transcript.blocks import dump, parse
 from reverie.wire.forms import definition, tool_name
 from reverie.wire.reading import Format
-from reverie.wire.replies import as_reply
+from reverie.wire.reply import as_reply
 from reverie.world import Notice, Say
 
 if TYPE_CHECKING:

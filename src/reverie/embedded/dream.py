@@ -31,10 +31,10 @@ from reverie.memory.hygiene.reading import logs
 from reverie.memory.ranking import IndexLimits
 from reverie.memory.repair.edits import Repaired
 from reverie.memory.repair.repair import kept, repaired
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.transcript.blocks import Block, Json, text_block
-from reverie.transcript.request import Request
 from reverie.transcript.tasks import DreamTask
+from reverie.wire.request import Request
 
 ROUND_CHARACTERS = 150_000
 """Characters that the results of one round may have in all: less than a message may hold."""

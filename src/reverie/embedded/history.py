@@ -15,10 +15,11 @@ from hashlib import blake2b
 from reverie.errors import InvalidMessage
 from reverie.memory.format.frontmatter import parse
 from reverie.memory.instructions import whole_memories
+from reverie.text.format import cut_line
 from reverie.text.untrusted import inside
 from reverie.transcript.blocks import Block, Json, Object, block_of, elements
 from reverie.transcript.messages import HEAD, Message
-from reverie.transcript.request import Request
+from reverie.wire.request import Request
 
 REMINDER = "<system-reminder>"
 STANDS = (
@@ -179,8 +180,7 @@ def tools_of(request: Request) -> frozenset[str]:
 
 def clip(text: str, width: int = WIDTH) -> str:
     """One line of a text, short enough to quote."""
-    line = " ".join(text[: width * 4].split())
-    return line if len(line) <= width else line[: width - 1] + "…"
+    return cut_line(text[: width * 4], width)
 
 
 @dataclass(frozen=True, slots=True)

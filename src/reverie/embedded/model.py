@@ -24,8 +24,9 @@ from reverie.errors import InvalidMessage, NotAvailable
 from reverie.settings import DEFAULTS, Settings
 from reverie.transcript.blocks import Block, estimate, parse
 from reverie.transcript.records import Usage
-from reverie.transcript.request import Request
-from reverie.world import Capabilities, Delta, Event, Reply
+from reverie.wire.reply import Delta, Reply
+from reverie.wire.request import Request
+from reverie.world import Capabilities, Event
 
 NAME = "embedded"
 

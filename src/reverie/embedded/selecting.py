@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from reverie.memory.recall.ranking import Query
 from reverie.text.tokens import terms
 from reverie.transcript.blocks import Block, dump, text_block
-from reverie.transcript.request import Request
 from reverie.transcript.tasks import KnownMemory, RecallTask
+from reverie.wire.request import Request
 
 CLEAR = 0.5
 """The share of a query's weight that a chosen memory holds."""

@@ -35,12 +35,8 @@ _MAX_NAME = 40
 def fleet_locked(home: Path) -> Generator[None]:
     """The fleet's folder of a home, for this process alone; says which disk has no locks."""
     make_folder(home / "fleet")
-    lock = FileLock(home / LOCK)
-    lock.acquire(PATIENCE)
-    try:
+    with FileLock(home / LOCK).hold(PATIENCE):
         yield
-    finally:
-        lock.release()
 
 
 # Its id

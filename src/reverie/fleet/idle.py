@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from reverie.fleet.jobs import OPEN
 from reverie.fleet.ledger import FleetLedger
 from reverie.fleet.planning import Plan, PlanRequest
 from reverie.fleet.words import in_words
-from reverie.text.counts import plural
+from reverie.text.format import plural, utc_minute
 
 COUNTED = 1_000
 _MOST = 3
@@ -66,7 +65,7 @@ def _after(row: Mapping[str, Any]) -> float:
 
 
 def _until(row: Mapping[str, Any]) -> str:
-    at = datetime.fromtimestamp(_after(row), UTC).strftime("%Y-%m-%d %H:%M")
+    at = utc_minute(_after(row))
     do = _DO.get(str(row["code"]), _RETRY).format(tenant=row["tenant"], key=row["key"])
     return f"not before {at} (UTC); {do}"
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
 
@@ -22,6 +21,7 @@ from reverie.fleet.jobs import Job, JobEnd, Progress, TakenJob
 from reverie.fleet.tables import check_tables, forget_over, make_tables
 from reverie.store.fences import Fence
 from reverie.team.database import Database, DatabaseAway, Row, SqlValue, Transaction
+from reverie.text.format import utc_day
 
 T = TypeVar("T")
 RunSql: TypeAlias = Callable[[str, Sequence[SqlValue]], list[Row]]
@@ -78,7 +78,7 @@ class FleetLedger:
 
     def today(self) -> str:
         """The day (UTC), by the same clock."""
-        return day_of(self.now())
+        return utc_day(self.now())
 
     # Planning
 
@@ -336,10 +336,6 @@ class FleetLedger:
                     raise
             self._sleep(pause)
             waited, pause = waited + pause, min(2.0, pause * 2)
-
-
-def day_of(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
 
 
 def _used(taken: TakenJob, at: Progress) -> tuple[int, float]:

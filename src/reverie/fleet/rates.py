@@ -30,8 +30,9 @@ from reverie.session.budget import Reservation, weight
 from reverie.settings import Settings
 from reverie.transcript.blocks import parse
 from reverie.transcript.records import Usage
-from reverie.transcript.request import Request
-from reverie.world import Capabilities, Clock, Event, Model, Reply, Retrying
+from reverie.wire.reply import Reply
+from reverie.wire.request import Request
+from reverie.world import Capabilities, Clock, Event, Model, Retrying
 
 WINDOW = 62.0
 BURST = 8.0

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from reverie.fleet.here import lives
-from reverie.fleet.ledger import FleetLedger, day_of
+from reverie.fleet.ledger import FleetLedger
 from reverie.fleet.rates import Rates, spent
 from reverie.fleet.work import LOG
+from reverie.text.format import utc_day
 
 PREFIX = "reverie_fleet"
 JobRow: TypeAlias = dict[str, Any]
@@ -111,7 +112,7 @@ def _is_full(about: Mapping[str, Any]) -> bool:
 
 def _past(ledger: FleetLedger, now: float) -> list[dict[str, float]]:
     """What each tenant spent on the last days, today last."""
-    days = [day_of(now - n * _DAY) for n in reversed(range(DAYS))]
+    days = [utc_day(now - n * _DAY) for n in reversed(range(DAYS))]
     return [{name: one["tokens"] for name, one in spent(ledger, day).items()} for day in days]
 
 

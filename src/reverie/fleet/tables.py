@@ -16,7 +16,7 @@ from reverie.errors import NotAvailable
 from reverie.fleet.jobs import checked_tenant
 from reverie.team.database import Database, Transaction
 from reverie.team.migrations import Steps, migrate, refuse_newer
-from reverie.text.counts import plural
+from reverie.text.format import plural
 
 MIGRATIONS = "fleet_migrations"
 WORKER_ROLE = "reverie_worker"

@@ -16,7 +16,7 @@ from importlib.resources import files
 
 from reverie.light import dataclass
 from reverie.settings import Settings
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.text.untrusted import defused, frame
 from reverie.transcript.tasks import DoubtedRule, KnownMemory
 from reverie.world import FlagReader

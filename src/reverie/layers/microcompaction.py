@@ -21,8 +21,8 @@ from typing import Any, cast
 from reverie.errors import InvalidMessage
 from reverie.transcript.blocks import Block, Json, Object, block_of, dump, parse
 from reverie.transcript.records import AssistantMessage, Attached, Record, ResultDecided, Strip
-from reverie.transcript.request import LONG
 from reverie.transcript.view import View
+from reverie.wire.request import LONG
 from reverie.world import World
 
 NAME = "microcompaction"

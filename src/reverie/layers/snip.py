@@ -10,7 +10,7 @@ read back by their reference. Nothing is summarised and no model is called.
 from __future__ import annotations
 
 from reverie.errors import InvalidInput, NotFound
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.transcript.blocks import text_block
 from reverie.transcript.messages import Item
 from reverie.transcript.moves import widened

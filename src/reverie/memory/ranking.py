@@ -23,7 +23,7 @@ from reverie.memory.format.entry import shown, stem, type_of
 from reverie.memory.format.frontmatter import BOM
 from reverie.memory.format.index import WIDTH, Index, parse, shorten
 from reverie.settings import DEFAULTS, Settings
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.text.untrusted import strip
 
 _DAY = 86_400

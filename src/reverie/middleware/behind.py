@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from reverie.light import dataclass
-from reverie.transcript.request import Request
+from reverie.wire.request import Request
 from reverie.world import Capabilities, Event, Model
 
 

@@ -48,7 +48,8 @@ from reverie.transcript.file_reads import undecorated
 from reverie.transcript.names import reference
 from reverie.transcript.tokens import context_window
 from reverie.wire.reading import Format
-from reverie.world import Notice, Reply, WayBack
+from reverie.wire.reply import Reply
+from reverie.world import Notice, WayBack
 
 NAME = "proxy"
 PLACE = "proxy"

@@ -48,7 +48,8 @@ from reverie.transcript.records import (
 )
 from reverie.wire.native import foreign_blocks
 from reverie.wire.reading import Heard, heard
-from reverie.world import Model, Reply, Say
+from reverie.wire.reply import Reply
+from reverie.world import Model, Say
 
 BILLED = 2
 """Blocks of a system prompt up to which none is a line for billing."""

@@ -22,14 +22,14 @@ from reverie.providers.exchange import exchange
 from reverie.providers.retry import Retries, persist
 from reverie.settings import DEFAULTS, Settings
 from reverie.transcript.blocks import added, dump, members, parse
-from reverie.transcript.request import Request
 from reverie.transcript.tokens import bare
 from reverie.transcript.usage import count
 from reverie.wire.failures import Setback, malformed
 from reverie.wire.messages import Assembly
 from reverie.wire.native import without_foreign
-from reverie.wire.sending import OURS, betas_of, named
-from reverie.world import Capabilities, Event, Reply
+from reverie.wire.reply import Reply
+from reverie.wire.request import OURS, Request, betas_of, named
+from reverie.world import Capabilities, Event
 
 BASE_URL = "https://api.anthropic.com"
 COUNT_BETA = "token-counting-2024-11-01"

@@ -18,8 +18,9 @@ from reverie.errors import InvalidMessage
 from reverie.providers.connection import Connection, OpenResponse, whole
 from reverie.transcript.blocks import parse
 from reverie.wire.failures import Setback, broken_off, from_event, malformed
+from reverie.wire.reply import Delta, Reply
 from reverie.wire.sse import BadStream, Events
-from reverie.world import Delta, Event, Reply
+from reverie.world import Event
 
 DRAIN = 0.5  # seconds for what follows the last event, so that the connection can be used again
 

@@ -22,12 +22,12 @@ from reverie.providers.prices import LOCAL
 from reverie.providers.retry import Retries, persist
 from reverie.settings import DEFAULTS, Settings
 from reverie.transcript.blocks import Json, added, members, parse
-from reverie.transcript.request import Request
 from reverie.transcript.tokens import bare
 from reverie.wire import chat as openai_chat
 from reverie.wire import responses as openai_responses
 from reverie.wire.failures import Setback
 from reverie.wire.openai import cache_key
+from reverie.wire.request import Request
 from reverie.world import Capabilities, Event
 
 BASE_URL = "https://api.openai.com/v1"

@@ -35,7 +35,7 @@ __getattr__ = offered(
         "recall.index": "Looked MemoryIndex",
         "recall.ledger": "in_a_row injected ledgers",
         "recall.meaning": "LOCAL_MAX local_model meanings",
-        "recall.notes": "Chosen RecalledNotes ShownNote attachment days note part",
+        "recall.notes": "Chosen RecalledNotes ShownNote attachment note part",
         "recall.recall": "Recall",
         "recall.select": "RecalledBefore begins_turn is_noise said selector_for words",
         "recall.touched": "Touched",

@@ -88,7 +88,6 @@ from reverie.session.recall.notes import Chosen as Chosen
 from reverie.session.recall.notes import RecalledNotes as RecalledNotes
 from reverie.session.recall.notes import ShownNote as ShownNote
 from reverie.session.recall.notes import attachment as attachment
-from reverie.session.recall.notes import days as days
 from reverie.session.recall.notes import note as note
 from reverie.session.recall.notes import part as part
 from reverie.session.recall.recall import Recall as Recall

@@ -9,10 +9,9 @@ The ledger is one file of JSON lines a day (UTC), `<home>/usage/YYYY-MM-DD.jsonl
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import cast
 from uuid import uuid4
 
@@ -22,8 +21,9 @@ from reverie.errors import BudgetExceeded, NotFound
 from reverie.settings import Settings
 from reverie.store.files import Folder
 from reverie.store.lock import FileLock
+from reverie.text.format import utc_day
 from reverie.transcript.records import Usage
-from reverie.transcript.request import Request
+from reverie.wire.request import Request
 from reverie.world import Capabilities, Clock, Event, Model, Retrying
 
 PATIENCE = 5.0
@@ -137,17 +137,11 @@ class Budget:
             do=f"It starts over at midnight UTC; the setting {setting} raises it",
         )
 
-    @contextmanager
-    def _locked(self) -> Generator[None]:
-        lock = FileLock(self._home.root / "usage.lock")
-        lock.acquire(timeout=PATIENCE)
-        try:
-            yield
-        finally:
-            lock.release()
+    def _locked(self) -> AbstractContextManager[None]:
+        return FileLock(self._home.root / "usage.lock").hold(PATIENCE)
 
     def _day(self) -> str:
-        return datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%d")
+        return utc_day(self._clock.now())
 
     def _key(self, day: str) -> str:
         return f"usage/{day}.jsonl"

@@ -39,12 +39,13 @@ from reverie.transcript.records import (
     Sent,
     UserMessage,
 )
-from reverie.transcript.request import MAIN, Request, Task, render
+from reverie.transcript.tasks import MAIN, Task
 from reverie.transcript.view import View
 from reverie.watching import WatchedConversation, is_watched, tell
 from reverie.wire.given import Addable, as_user
-from reverie.wire.replies import Observable, as_reply
-from reverie.world import Layer, Notice, Reply, World
+from reverie.wire.reply import Observable, Reply, as_reply
+from reverie.wire.request import Request, render
+from reverie.world import Layer, Notice, World
 
 Layers: TypeAlias = "Sequence[tuple[str, Layer]]"
 

@@ -42,9 +42,10 @@ from reverie.tools.runner import MakeGuard, NoTools, ToolRunner
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.fold import branch
 from reverie.transcript.records import Entry, ForkEnded, Record, Started, Usage, UserMessage
-from reverie.transcript.request import Request, Task, so_far
-from reverie.wire.replies import Observable
-from reverie.world import ForkResult, ForkSpec, Model, Reply
+from reverie.transcript.tasks import Task
+from reverie.wire.reply import Observable, Reply
+from reverie.wire.request import Request, so_far
+from reverie.world import ForkResult, ForkSpec, Model
 
 PLACEHOLDER = "[Not a call of yours: do not wait for it]"
 AgentOutcome: TypeAlias = Literal["completed", "failed", "cancelled"]

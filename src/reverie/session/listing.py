@@ -19,6 +19,7 @@ from reverie.light import dataclass, pattern
 from reverie.session.reading import Transcript
 from reverie.store.files import Folder
 from reverie.store.home import SessionFile
+from reverie.text.format import cut
 from reverie.transcript.records import AssistantMessage, Entry, UserMessage
 
 FILE = ".reverie-sessions"
@@ -68,7 +69,7 @@ def title_of(entries: Sequence[Entry]) -> str:
         if isinstance(record, UserMessage) and record.origin == "user":
             text = without_markup(" ".join(b.get("text") for b in record.blocks))
             if text:
-                return text if len(text) <= TITLE else text[: TITLE - 1] + "…"
+                return cut(text, TITLE)
     return "(nothing said)"
 
 

@@ -47,12 +47,14 @@ from reverie.session.turn import (
     ignore_event,
     ignore_reply,
 )
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.transcript.messages import interrupted_result
 from reverie.transcript.records import UserMessage
-from reverie.transcript.request import MAIN, Request, Task
+from reverie.transcript.tasks import MAIN, Task
 from reverie.wire.given import Addable, as_user, user
-from reverie.world import Event, Model, Notice, Reply, Retrying
+from reverie.wire.reply import Reply
+from reverie.wire.request import Request
+from reverie.world import Event, Model, Notice, Retrying
 
 
 @dataclass

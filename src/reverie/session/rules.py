@@ -29,7 +29,8 @@ from reverie.store.memories import Memories
 from reverie.store.rules import RuleStore
 from reverie.transcript.blocks import parse, text_block
 from reverie.transcript.records import Attached
-from reverie.world import Notice, Say, ToolCall, say_nothing
+from reverie.wire.reply import ToolCall
+from reverie.world import Notice, Say, say_nothing
 
 MAX_HELD = 3
 """Rules that hold a call in one turn."""

@@ -32,10 +32,11 @@ from reverie.session.opening import Head, SessionParts, SessionWish, resumed_hea
 from reverie.session.turn import TurnEnding
 from reverie.session.uncancelled import to_the_end
 from reverie.transcript.records import Failed, Rewound, Started, TurnEnded
-from reverie.transcript.request import MAIN, Request, Task
+from reverie.transcript.tasks import MAIN, Task
 from reverie.wire.given import Addable
-from reverie.wire.replies import Observable
-from reverie.world import Notice, Reply
+from reverie.wire.reply import Observable, Reply
+from reverie.wire.request import Request
+from reverie.world import Notice
 
 if TYPE_CHECKING:
     from reverie.session.recall.recall import Recall

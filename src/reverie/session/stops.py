@@ -20,7 +20,7 @@ from reverie.transcript.blocks import Block
 from reverie.transcript.records import AssistantMessage
 from reverie.transcript.view import View
 from reverie.wire.calls import cut_name
-from reverie.world import Reply
+from reverie.wire.reply import Reply
 
 GO_ON = "go_on"  # the origin of what the loop itself says to the model
 CONTINUATIONS = 2  # of an answer that was cut off

@@ -20,7 +20,7 @@ from reverie.session.turn import ToolEnded, ToolStarted
 from reverie.transcript.blocks import Json, parse
 from reverie.transcript.records import UserMessage
 from reverie.wire.given import tool_result, user
-from reverie.world import ToolCall
+from reverie.wire.reply import ToolCall
 
 if TYPE_CHECKING:
     from reverie.session.loop import TurnUnderWay

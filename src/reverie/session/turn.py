@@ -16,11 +16,12 @@ from reverie.session.budget import Tally, weight
 from reverie.tools.tool import Registry
 from reverie.transcript.blocks import text_of
 from reverie.transcript.records import Entry, Record, Usage, UserMessage
-from reverie.transcript.request import MAIN, Request, Task
+from reverie.transcript.tasks import MAIN, Task
 from reverie.transcript.view import View
 from reverie.wire.given import Addable
-from reverie.wire.replies import Observable
-from reverie.world import Delta, Model, Reply, Retrying, ToolCall, World
+from reverie.wire.reply import Delta, Observable, Reply, ToolCall
+from reverie.wire.request import Request
+from reverie.world import Model, Retrying, World
 
 
 @dataclass(frozen=True, slots=True)

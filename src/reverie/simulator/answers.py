@@ -31,8 +31,8 @@ from reverie.transcript.blocks import (
 )
 from reverie.transcript.messages import Item, Message, Piece, message
 from reverie.transcript.records import HeadSet
-from reverie.transcript.request import Request
 from reverie.transcript.view import Trail
+from reverie.wire.request import Request
 from reverie.world import Model, complete
 
 SPENT = "The script has no more answers."

@@ -40,7 +40,7 @@ from reverie.simulator.prompt import Prompt, body_of, loads, prompt
 from reverie.simulator.refusals import ApiError, TooLong, bad
 from reverie.simulator.response import SimulatedResponse
 from reverie.transcript.blocks import Block, Json, Object, block_of, dump
-from reverie.transcript.request import Request
+from reverie.wire.request import Request
 
 MESSAGES = "/v1/messages"
 NOT_JSON = "The request body is nested too deeply, or holds what JSON cannot"

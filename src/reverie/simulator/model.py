@@ -20,9 +20,10 @@ from reverie.simulator.refusals import TooLong
 from reverie.simulator.response import SimulatedResponse
 from reverie.transcript.blocks import Json, Object, dump
 from reverie.transcript.records import Ttl
-from reverie.transcript.request import Request
 from reverie.transcript.usage import usage_of
-from reverie.world import Capabilities, Delta, Event, Reply
+from reverie.wire.reply import Delta, Reply
+from reverie.wire.request import Request
+from reverie.world import Capabilities, Event
 
 PROVIDER = "simulator"
 SESSION = "x-reverie-session-id"

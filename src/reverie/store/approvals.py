@@ -7,10 +7,9 @@ nothing. A record that cannot be read approves nothing and is never written over
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -48,21 +47,11 @@ class IncludeApprovals:
                 "This is never read for a project: it may hold keys, or is an agent's own",
                 where=one.path,
             )
-        with Folder(self.home) as home, self._locked():
+        with Folder(self.home) as home, FileLock(self.home / LOCK).hold(PATIENCE):
             kept = self._read(home)
             if not any((each.root, each.path) == (one.root, one.path) for each in kept):
                 self._write(home, (*kept, one))
         return one
-
-    def withdraw(self, root: Path, path: Path | str) -> bool:
-        """Take an approval back; whether there was one."""
-        gone = (os.path.realpath(root), os.path.realpath(path))
-        with Folder(self.home) as home, self._locked():
-            kept = self._read(home)
-            left = tuple(one for one in kept if (one.root, one.path) != gone)
-            if len(left) < len(kept):
-                self._write(home, left)
-        return len(left) < len(kept)
 
     def approved(self, root: Path, path: Path | str) -> bool:
         """Whether a project may read the file that is really at `path`."""
@@ -82,15 +71,6 @@ class IncludeApprovals:
     def is_barred(self, real: Path) -> bool:
         """Whether no approval helps: keys, and the folders of agents, ours first."""
         return is_private(real, (Path(os.path.realpath(self.home)),))
-
-    @contextlib.contextmanager
-    def _locked(self) -> Generator[None]:
-        lock = FileLock(self.home / LOCK)
-        lock.acquire(PATIENCE)
-        try:
-            yield
-        finally:
-            lock.release()
 
     def _read(self, home: Folder) -> tuple[Approval, ...]:
         try:

@@ -29,7 +29,7 @@ from reverie.light import dataclass
 from reverie.settings import Settings
 from reverie.store.lock import FileLock, alive, process_start
 from reverie.store.plain import flush_folder, read_plain, words
-from reverie.text.counts import plural
+from reverie.text.format import plural
 
 NAME = ".consolidate-lock"
 GATE = ".reverie-consolidate.lock"

@@ -166,14 +166,9 @@ def claim_address(home: Path, folder: Path, *, environ: Mapping[str, str] | None
 @contextlib.contextmanager
 def _claiming(home: Path, environ: Mapping[str, str] | None) -> Generator[Folder]:
     """Home, while nobody else gives out folders in it."""
-    with Folder(home) as files:
-        lock = FileLock(home / LOCK)
-        lock.acquire(timeout=PATIENCE)
-        try:
-            _settle_layout(files, environ)
-            yield files
-        finally:
-            lock.release()
+    with Folder(home) as files, FileLock(home / LOCK).hold(PATIENCE):
+        _settle_layout(files, environ)
+        yield files
 
 
 def _write_owner(home: Folder, folder: Path, owner: _Owner) -> None:

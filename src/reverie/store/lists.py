@@ -37,6 +37,36 @@ from reverie.memory.words import ForgetWords, fold, unescaped
 from reverie.store.files import Changed, Folder
 from reverie.store.plain import digest
 
+_TRIES = 20
+
+
+def rewrite(
+    folder: Folder,
+    key: str,
+    make: Callable[[bytes | None], bytes | None],
+    most: int | None = None,
+) -> bool:
+    """Replace a small file by what `make` makes of its bytes, again where others write meanwhile.
+
+    `make` gets None where there is no file, and gives None to leave it. At most `most` bytes are
+    read. False where the file was changed by others each time.
+    """
+    for _ in range(_TRIES):
+        before = expect = None
+        with contextlib.suppress(NotFound):
+            before = folder.read(key, most)
+        after = make(before)
+        if after is None:
+            return True
+        if before is not None:
+            is_whole = most is None or len(before) < most
+            expect = digest(before) if is_whole else folder.digest(key)
+        with contextlib.suppress(Changed):
+            folder.write(key, after, expect=expect, exclusive=before is None)
+            return True
+    return False
+
+
 FORGOTTEN = "forgotten"
 SALT = f"{FORGOTTEN}/salt"
 LIST = f"{FORGOTTEN}/words.jsonl"
@@ -317,13 +347,12 @@ FILE = "learned.json"
 LEAST, MAX = 1_000, 100_000_000
 _MOST_BYTES = 1_000_000
 _MOST_MODELS = 1_000
-_TRIES = 20
 
 
 def learned_window(home: Path, model: str) -> int | None:
     """The limit known for a model; None where none is, or nothing can be read."""
     with contextlib.suppress(StoreError, NotFound), Folder(home, create=False) as folder:
-        return _windows(_read(folder)).get(model)
+        return _windows(folder.read(FILE, _MOST_BYTES)).get(model)
     return None
 
 
@@ -332,34 +361,21 @@ def learn_window(home: Path, model: str, limit: int) -> bool:
     what they wrote stays."""
     if not model or not LEAST <= limit <= MAX:
         return False
+
+    def with_limit(before: bytes | None) -> bytes | None:
+        known = _windows(before)
+        if known.get(model) == limit:
+            return None
+        known.pop(model, None)
+        kept = dict([*known.items(), (model, limit)][-_MOST_MODELS:])
+        text = json.dumps({"v": 1, "windows": kept}, ensure_ascii=False, indent=1) + "\n"
+        return text.encode("utf-8", "replace")
+
     with Folder(home) as folder:
-        for _ in range(_TRIES):
-            before = _read(folder)
-            known = _windows(before)
-            if known.get(model) == limit:
-                return True
-            known.pop(model, None)
-            kept = dict([*known.items(), (model, limit)][-_MOST_MODELS:])
-            text = json.dumps({"v": 1, "windows": kept}, ensure_ascii=False, indent=1) + "\n"
-            with contextlib.suppress(Changed):
-                _write(folder, text.encode("utf-8", "replace"), before)
-                return True
-    raise StoreError("what was learned could not be kept: others write all the time", where=FILE)
-
-
-def _read(folder: Folder) -> bytes | None:
-    try:
-        return folder.read(FILE, _MOST_BYTES)
-    except NotFound:
-        return None
-
-
-def _write(folder: Folder, data: bytes, before: bytes | None) -> None:
-    if before is None:
-        folder.write(FILE, data, exclusive=True)
-    else:
-        whole = folder.digest(FILE) if len(before) >= _MOST_BYTES else digest(before)
-        folder.write(FILE, data, expect=whole)
+        if not rewrite(folder, FILE, with_limit, _MOST_BYTES):
+            told = "what was learned could not be kept: others write all the time"
+            raise StoreError(told, where=FILE)
+    return True
 
 
 def _windows(data: bytes | None) -> dict[str, int]:

@@ -35,10 +35,9 @@ def change(home: Path, root: Path, edit: Callable[[str], str], refusal: str) -> 
                 do="Look at that file, and approve it if it is yours",
             )
         text = edit("" if data is None else data.decode("utf-8-sig")).encode()
-        if text and data is None:
-            folder.write(LOCAL, text, exclusive=True)
-        elif text and data is not None:
-            folder.write(LOCAL, text, expect=digest(data))
+        if text:
+            expect = None if data is None else digest(data)
+            folder.write(LOCAL, text, expect=expect, exclusive=data is None)
         elif data is not None:
             folder.remove(LOCAL)
     if text:

@@ -21,6 +21,7 @@ import os
 import stat
 import threading
 import time
+from collections.abc import Generator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
@@ -95,6 +96,15 @@ class FileLock:
         self._fd = fd
         self._pid = os.getpid()
         _write_holder(fd)
+
+    @contextlib.contextmanager
+    def hold(self, timeout: float) -> Generator[None]:
+        """Hold the lock, waiting for it so many seconds at most."""
+        self.acquire(timeout)
+        try:
+            yield
+        finally:
+            self.release()
 
     def release(self) -> None:
         """Give the lock up; in a forked child nothing but the child's descriptor goes."""

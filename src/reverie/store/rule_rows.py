@@ -10,7 +10,6 @@ one that asks for more than it may do.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from reverie.memory.rules.ledger import MATCHED, RuleCounts
 from reverie.memory.rules.match import OFF, CompiledRule
 from reverie.store.memories import Memories
 from reverie.store.rules import RuleStore
+from reverie.text.format import utc_day
 
 IDLE_DAYS = 90
 """Days without a call that a rule speaks of, from which on that is told."""
@@ -129,7 +129,7 @@ def _idle(memories: Memories, rule: CompiledRule, counts: RuleCounts | None) -> 
     """The day since which no call has gone against a rule, where that is long ago."""
     days: Mapping[str, Mapping[str, int]] = counts.days if counts is not None else {}
     last = max((day for day, did in days.items() if did.get(MATCHED)), default="")
-    before = _day(memories.now() - IDLE_DAYS * 86_400)
+    before = utc_day(memories.now() - IDLE_DAYS * 86_400)
     file = rule.get("file", "")
     if rule.get("level") == OFF or last > before or not _is_older(memories, file, before):
         return ""
@@ -140,7 +140,7 @@ def _idle(memories: Memories, rule: CompiledRule, counts: RuleCounts | None) -> 
 def _is_older(memories: Memories, key: str, day: str) -> bool:
     """Whether a memory was there on a day; of a young one no version has to be read."""
     try:
-        return any(_day(one.at) <= day for one in memories.history.log(key)[:1])
+        return any(utc_day(one.at) <= day for one in memories.history.log(key)[:1])
     except ReverieError:
         return False
 
@@ -154,14 +154,10 @@ def _named_since(memories: Memories, key: str) -> tuple[str, bool]:
             data = memories.history.content(version.after) if version.after else b""
             named = conditions_of(TopicFile(key, data))
             if not day or named != known:
-                day, others, known = _day(version.at), bool(day), named
+                day, others, known = utc_day(version.at), bool(day), named
     except ReverieError:
         return "", False
     return day, others
-
-
-def _day(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
 
 
 def _faulty(memories: Memories) -> list[RuleRow]:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from reverie.errors import InvalidInput
 from reverie.team.database import Database, Transaction
-from reverie.text.counts import plural
+from reverie.text.format import plural
 
 Steps: TypeAlias = tuple[tuple[str, ...], ...]
 STEPS: Steps = (

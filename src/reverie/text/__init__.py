@@ -10,9 +10,9 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
-        "counts": "age plural size",
         "dates": "expired relative",
         "difference": "first_byte",
+        "format": "age days_since number plural short_number size",
         "spans": "closeness",
         "tokens": "LONGEST stem",
         "untrusted": "NAME defused find frame reveal strip unframe",

@@ -1,9 +1,12 @@
-from reverie.text.counts import age as age
-from reverie.text.counts import plural as plural
-from reverie.text.counts import size as size
 from reverie.text.dates import expired as expired
 from reverie.text.dates import relative as relative
 from reverie.text.difference import first_byte as first_byte
+from reverie.text.format import age as age
+from reverie.text.format import days_since as days_since
+from reverie.text.format import number as number
+from reverie.text.format import plural as plural
+from reverie.text.format import short_number as short_number
+from reverie.text.format import size as size
 from reverie.text.spans import closeness as closeness
 from reverie.text.tokens import LONGEST as LONGEST
 from reverie.text.tokens import stem as stem

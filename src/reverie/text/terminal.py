@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reverie.light import pattern
+from reverie.text.format import cut_line
 
 # CSI; strings up to their end (OSC, DCS, SOS, PM, APC); all other sequences; in both spellings
 SEQUENCE = pattern(
@@ -29,5 +30,4 @@ def without_sequences(text: str) -> str:
 
 def line(text: str, limit: int = 200) -> str:
     """The text on one line, cut where it is too long."""
-    one = " ".join(clean(text).split())
-    return one if len(one) <= limit else one[: limit - 1] + "…"
+    return cut_line(clean(text), limit)

@@ -43,7 +43,7 @@ from reverie.tools.tool import (
 from reverie.transcript.blocks import parse, text_block
 from reverie.transcript.records import UserMessage
 from reverie.wire.given import tool_result
-from reverie.world import ToolCall
+from reverie.wire.reply import ToolCall
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),

@@ -27,7 +27,7 @@ from reverie.errors import NotFound
 from reverie.store.files import Changed
 from reverie.store.keys import shown
 from reverie.store.plain import digest, read_open
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.tools.places import EDITABLE, content
 from reverie.tools.tool import FileChange, Input, Output, Tool, ToolContext, ToolFailed
 

@@ -22,7 +22,7 @@ from reverie.errors import InvalidMessage, NotFound, PathRefused, StoreError
 from reverie.layers.tool_results import FOLDER
 from reverie.light import dataclass
 from reverie.store.keys import beneath
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.tools.tool import Input, Output, StoredResults, Tool, ToolContext, ToolFailed
 from reverie.transcript.blocks import parse, text_of
 from reverie.transcript.records import ResultDecided

@@ -20,7 +20,8 @@ from reverie.light import dataclass
 from reverie.settings import DEFAULTS, Settings
 from reverie.store.files import Folder
 from reverie.transcript.view import View
-from reverie.world import Clock, Say, ToolCall, say_nothing
+from reverie.wire.reply import ToolCall
+from reverie.world import Clock, Say, say_nothing
 
 Input: TypeAlias = "dict[str, Any]"
 Schema: TypeAlias = "Mapping[str, Any]"

@@ -13,7 +13,6 @@ __getattr__ = offered(
         "audit.tasks": "open_tasks",
         "blocks": "Block Json MEDIA_TOKENS Object block block_of blocks_of dump estimate members "
         "parse text_block text_of",
-        "breaks": "Break BreakWatch ChangedPart compared diagnosed watch_entries",
         "codec": "BLOBS NAMES blob_name blobs decode encode",
         "fold": "apply branch expecting",
         "messages": "HEAD INTERRUPTED Item Message Piece message",
@@ -24,9 +23,9 @@ __getattr__ = offered(
         "HeadSet Mark NotesTaken Parts Recalled Record Replaced RequestRefused ResultDecided "
         "Rewound Role Sent Stand Started Strip Ttl TurnEnded Unknown Usage UserMessage "
         "WordsRemoved is_typed is_wish",
-        "request": "Difference LONG MAIN NO_HEAD Request SHORT chain_at render so_far",
         "sections": "SUMMARY",
-        "tasks": "DoubtedRule DreamTask ExtractTask KnownMemory NotesTask RecallTask SummaryTask",
+        "tasks": "DoubtedRule DreamTask ExtractTask KnownMemory MAIN NotesTask RecallTask "
+        "SummaryTask",
         "tokens": "context_window",
         "view": "EMPTY Roll Trail VersionedMap View head_blocks",
     },

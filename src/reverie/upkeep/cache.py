@@ -18,12 +18,12 @@ from reverie.session.library import Library, SessionDisk
 from reverie.session.reading import Transcript
 from reverie.settings import Settings
 from reverie.store.journal import BadLine, Journal
-from reverie.transcript.breaks import Break, BreakWatch, ChangedPart, watch_entries
 from reverie.transcript.codec import decode
 from reverie.transcript.fold import apply, branch
 from reverie.transcript.records import AssistantMessage, Entry, ForkEnded, Sent, Started, Usage
-from reverie.transcript.request import render
 from reverie.transcript.view import EMPTY, View
+from reverie.wire.cache_breaks import Break, BreakWatch, ChangedPart, watch_entries
+from reverie.wire.request import render
 
 NOTHING = Usage()
 

@@ -10,15 +10,14 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from reverie.errors import NotFound, SettingsError
+from reverie.errors import SettingsError
 from reverie.settings import SETTINGS, FlagValue, camel, variable, with_flag
 from reverie.settings.values import from_text, nearest, parse_object
-from reverie.store.files import Changed, Folder
-from reverie.store.plain import digest
+from reverie.store.files import Folder
+from reverie.store.lists import rewrite
 
 FLAGS_FILE = "flags.json"
 SETTINGS_FILE = "settings.json"
-_TRIES = 20
 _BY_SPELLING = {spelt: name for name in SETTINGS for spelt in (name, camel(name), variable(name))}
 
 
@@ -64,25 +63,11 @@ def _with_setting(text: str, field: str, value: object) -> str:
 def _change(home: Path, file: str, make: Callable[[str], str]) -> None:
     """Write what `make` makes of the file, whoever else writes there meanwhile."""
     with Folder(home) as folder:
-        for _ in range(_TRIES):
-            before = _read(folder, file)
-            after = make(_text(before, home / file)).encode()
-            try:
-                expect = None if before is None else digest(before)
-                folder.write(file, after, expect=expect, exclusive=before is None)
-            except Changed:
-                continue
+        if rewrite(folder, file, lambda before: make(_text(before, home / file)).encode()):
             return
     raise SettingsError(
         "Nothing was set: other processes keep changing the file", where=file, do="Try again"
     )
-
-
-def _read(folder: Folder, file: str) -> bytes | None:
-    try:
-        return folder.read(file)
-    except NotFound:
-        return None
 
 
 def _text(data: bytes | None, path: Path) -> str:

@@ -32,12 +32,12 @@ from reverie.store import home as places
 from reverie.store.journal import BadLine, Journal, LineFault
 from reverie.store.lock import FileLock
 from reverie.store.project import Project
-from reverie.text.counts import plural, size
+from reverie.text.format import plural
+from reverie.text.format import size
 from reverie.text.terminal import line
 from reverie.transcript.blocks import text_block
 from reverie.transcript.fold import apply
 from reverie.transcript.records import Entry, HeadSet, UserMessage
-from reverie.transcript.request import Request, render
 from reverie.transcript.view import EMPTY
 from reverie.upkeep import home_files
 from reverie.upkeep.installed import KnownClients
@@ -46,7 +46,9 @@ from reverie.upkeep.plugin import is_outdated
 from reverie.upkeep.proxy_address import ProxyAddress, known_token, object_in, status
 from reverie.upkeep.retention import holder
 from reverie.upkeep.switch import is_on
-from reverie.world import Reply, complete, say_nothing
+from reverie.wire.reply import Reply
+from reverie.wire.request import Request, render
+from reverie.world import complete, say_nothing
 
 CheckState = Literal["ok", "note", "fixed", "problem"]
 OLDEST = (3, 11)

@@ -108,12 +108,8 @@ class ForgetRun:
             found = tuple(TouchedFile(str(h.path), h.kind, h.count) for h in hits if self._ours(h))
             left = tuple((str(h.path), _WHY) for h in hits if not self._ours(h))
             return ForgetReport(found, left, self.searched, True)
-        lock = FileLock(self.home / LOCK)
-        lock.acquire(timeout=_PATIENCE)
-        try:
+        with FileLock(self.home / LOCK).hold(_PATIENCE):
             return self._forgotten(words)
-        finally:
-            lock.release()
 
     def _forgotten(self, words: ForgetWords) -> ForgetReport:
         marks = ForgottenWords(self.home)

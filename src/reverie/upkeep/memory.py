@@ -11,6 +11,7 @@ from reverie.memory.format.entry import TopicFile
 from reverie.memory.versions import Origin, Version
 from reverie.store.lists import ReviewItem
 from reverie.store.memories import Memories
+from reverie.text.format import plural
 
 
 @dataclass(frozen=True, slots=True)

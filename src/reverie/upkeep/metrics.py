@@ -19,6 +19,7 @@ from reverie.session.library import Library
 from reverie.session.recall.ledger import ledgers
 from reverie.settings import Settings
 from reverie.store.home import SessionFile
+from reverie.text.format import utc_day
 from reverie.transcript.records import (
     AssistantMessage,
     Entry,
@@ -106,7 +107,7 @@ def _count(out: Metrics, entries: Iterable[Entry], breaker: int) -> None:
         match entry.record:
             case AssistantMessage(usage=usage) if usage is not None:
                 model = entry.record.model or model
-                day = datetime.fromtimestamp(entry.at, UTC).strftime("%Y-%m-%d")
+                day = utc_day(entry.at)
                 out.by_day.setdefault(day, Tally()).count(usage, 1)
                 _spent(out, "main", model, usage)
             case ForkEnded() as fork:

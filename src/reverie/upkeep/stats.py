@@ -13,7 +13,6 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, cast
 
 from reverie.clock import SystemClock
@@ -29,6 +28,7 @@ from reverie.store.memories import Memories
 from reverie.store.plain import digest
 from reverie.store.project import Project
 from reverie.store.rules import RuleStore
+from reverie.text.format import utc_day
 from reverie.upkeep.check import check_memory
 from reverie.upkeep.metrics import Day, Metrics, days, figures
 
@@ -137,7 +137,7 @@ def project_stats(
 
 def _rules(memories: Memories, place: Project, since: float) -> dict[str, int]:
     """What the rules of the project did since a moment."""
-    first = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d")
+    first = utc_day(since)
     total: dict[str, int] = {}
     for one in RuleStore(memories, place.root).counts().values():
         for day, events in one.days.items():
@@ -170,7 +170,7 @@ def last_checked(place: Project) -> MemoryDay | None:
 
 def _trend(memories: Memories, place: Project, library: Library, now: float) -> list[MemoryDay]:
     """What was noted before, and today."""
-    today = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")
+    today = utc_day(now)
     with Folder(library.path) as folder:
         mark, known = _mark(memories), list(_known_days(folder))
         if any((one.day, one.mark) == (today, mark) for one in known):

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from reverie.session.reading import Transcript
+from reverie.text.format import cut
 from reverie.transcript.blocks import text_of
 from reverie.transcript.fold import apply
 from reverie.transcript.records import (
@@ -118,9 +119,8 @@ class _Course:
         if not text:
             return
         self.turns += 1
-        said = text if len(text) <= SAID else text[: SAID - 1] + "…"
         at = {"id": entry.id, "at": entry.at, "request": self._next()}
-        self.events.append({**at, "layer": "turn", "turn": self.turns, "said": said})
+        self.events.append({**at, "layer": "turn", "turn": self.turns, "said": cut(text, SAID)})
 
     def _told(self, record: Record, before: View) -> Values | None:
         match record:

@@ -11,6 +11,7 @@ __getattr__ = offered(
     __name__,
     {
         "adopting": "adopt",
+        "cache_breaks": "Break BreakWatch ChangedPart compared diagnosed watch_entries",
         "chat": "ChatAnswer",
         "failures": "Setback from_event from_status said",
         "forms": "called edited",
@@ -19,9 +20,9 @@ __getattr__ = offered(
         "native": "native_block",
         "openai": "reasons",
         "reading": "Format content_blocks format_of heard value_of",
-        "replies": "Observable as_reply",
+        "reply": "Delta Observable Reply ToolCall as_reply",
+        "request": "Difference LONG NO_HEAD Request SHORT UNSTREAMED chain_at render so_far",
         "responses": "ResponsesAnswer",
-        "sending": "Request UNSTREAMED",
         "sse": "BadStream Events LARGEST ServerEvent",
     },
 )

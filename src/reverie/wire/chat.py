@@ -25,7 +25,6 @@ from reverie.transcript.blocks import (
     text_block,
 )
 from reverie.transcript.records import Usage
-from reverie.transcript.request import Request
 from reverie.wire.calls import cut_call, input_text, was_cut
 from reverie.wire.failures import from_event
 from reverie.wire.grow import Growing
@@ -46,7 +45,8 @@ from reverie.wire.openai import (
     usage_of,
     words,
 )
-from reverie.world import Delta, Reply
+from reverie.wire.reply import Delta, Reply
+from reverie.wire.request import Request
 
 PROVIDER = "openai-chat"
 PATH = "/chat/completions"

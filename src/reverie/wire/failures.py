@@ -22,6 +22,7 @@ from reverie.errors import (
     Unreachable,
 )
 from reverie.light import dataclass
+from reverie.text.format import cut_line
 from reverie.transcript.blocks import Json, parse
 
 QUOTED = 300
@@ -88,8 +89,7 @@ class ProviderWords:
 
 def quoted(text: str) -> str:
     """Words of a stranger, fit for one line of a terminal."""
-    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return plain if len(plain) <= QUOTED else plain[: QUOTED - 1] + "…"
+    return cut_line("".join(c if c.isprintable() else " " for c in text), QUOTED)
 
 
 def said(body: str) -> ProviderWords:

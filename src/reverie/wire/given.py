@@ -14,7 +14,7 @@ from reverie.transcript.blocks import Block, Json, block_of, blocks_of, text_blo
 from reverie.transcript.records import UserMessage
 from reverie.wire.forms import OUTPUTS
 from reverie.wire.reading import content_blocks, plain, result_block, value_of
-from reverie.world import ToolCall
+from reverie.wire.reply import ToolCall
 
 
 class Dumps(Protocol):

@@ -18,7 +18,7 @@ from reverie.transcript.usage import usage_of
 from reverie.wire.calls import CUT, cut_call, input_text, was_cut
 from reverie.wire.failures import from_event
 from reverie.wire.grow import Growing
-from reverie.world import Delta, Reply
+from reverie.wire.reply import Delta, Reply
 
 PROVIDER = "anthropic"
 

@@ -29,8 +29,8 @@ from reverie.light import dataclass
 from reverie.transcript.blocks import Block, block, dump, elements, members
 from reverie.transcript.messages import Item, Message, Piece, message
 from reverie.transcript.records import Mark
-from reverie.transcript.request import Request
 from reverie.transcript.view import Trail
+from reverie.wire.request import Request
 
 ITEMS = "openai_items"
 NATIVE = frozenset({ITEMS})

@@ -14,8 +14,8 @@ from hashlib import blake2b
 
 from reverie.transcript.blocks import Block, Json, Object, dump, elements, members, text_of
 from reverie.transcript.records import Usage
-from reverie.transcript.request import Request
 from reverie.transcript.tokens import family
+from reverie.wire.request import Request
 
 EFFORTS = {"max": "xhigh"}
 CHOICES = {"auto": '"auto"', "any": '"required"', "none": '"none"'}

@@ -14,8 +14,9 @@ from reverie.session import Budget, Dreamer, Library, guards_at
 from reverie.settings import DEFAULTS, Settings
 from reverie.store import Folder, Memories, Project
 from reverie.testing import FixedFlags, ManualClock, MemoryDisk, ScriptedModel, call, reply
-from reverie.transcript import DreamTask, Request
-from reverie.world import Notice, Reply, World
+from reverie.transcript import DreamTask
+from reverie.wire import Reply, Request
+from reverie.world import Notice, World
 
 NOW = 1_790_000_000.0
 BY_USER = Origin("save", Trust.USER, agent="user")

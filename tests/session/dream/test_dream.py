@@ -17,7 +17,7 @@ from reverie.session.dream import doors
 from reverie.session.dream.run import dream
 from reverie.store.consolidation import NAME as LOCK
 from reverie.testing import ScriptedModel, call, reply
-from reverie.transcript import Request
+from reverie.wire import Request
 from reverie.world import Event
 from tests.session.dream.stage import BY_USER, NOW, Stage, copy_of, memory, reads, rounds, writes
 

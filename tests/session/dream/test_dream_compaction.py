@@ -29,15 +29,13 @@ from reverie.transcript import (
     ForkEnded,
     Object,
     Replaced,
-    Request,
     Sent,
     UserMessage,
     reference,
-    render,
 )
 from reverie.transcript.fold import fold
 from reverie.transcript.tasks import Task
-from reverie.wire import user
+from reverie.wire import Request, render, user
 from reverie.world import Capabilities, complete
 from tests.session.compacts import ASKED, Claiming, a_summary
 from tests.session.compacts import Stage as Talking

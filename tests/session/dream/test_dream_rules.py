@@ -18,7 +18,8 @@ from reverie.session.dream.run import dream
 from reverie.settings import DEFAULTS
 from reverie.store import RuleStore, list_rules
 from reverie.testing import ScriptedModel, call
-from reverie.transcript import DoubtedRule, Request
+from reverie.transcript import DoubtedRule
+from reverie.wire import Request
 from tests.session.dream.stage import BY_USER, NOW, Stage, played, reads, rounds
 
 pytestmark = [pytest.mark.spec("B20.dream")]

@@ -13,8 +13,7 @@ import pytest
 from reverie.session import ALLOWED, Session
 from reverie.session.dream import doors
 from reverie.testing import ScriptedModel
-from reverie.transcript import Request
-from reverie.wire import user
+from reverie.wire import Request, user
 from reverie.world import Capabilities, Notice
 from tests.session.doors import opened
 from tests.session.dream.stage import NOW, Stage

@@ -205,12 +205,8 @@ class Mailbox:
     def _locked(self, sender: str) -> Generator[None]:
         with self._root.sub(f"{self.owner}/{sender}"):
             pass  # so that the lock has a folder
-        lock = FileLock(self._root.root / self.owner / f"{sender}.lock")
-        lock.acquire(timeout=PATIENCE)
-        try:
+        with FileLock(self._root.root / self.owner / f"{sender}.lock").hold(PATIENCE):
             yield
-        finally:
-            lock.release()
 
 
 def _names(folder: Path) -> list[str]:

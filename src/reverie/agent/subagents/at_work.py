@@ -39,7 +39,8 @@ from reverie.tools import Toolbox
 from reverie.tools.permissions import PermissionPolicy
 from reverie.tools.sealed import SealedCalls
 from reverie.tools.tool import StoredResults
-from reverie.world import Model, Reply
+from reverie.wire.reply import Reply
+from reverie.world import Model
 
 if TYPE_CHECKING:
     from reverie.agent.subagents.crew import Crew, Wanted

@@ -35,7 +35,7 @@ from reverie.alone import alone
 from reverie.errors import InvalidInput, NotAvailable, NotFound, ReverieError
 from reverie.session.jobs import OwnTasks
 from reverie.session.session import Session
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.tools import Tool, Toolbox, ToolFailed
 from reverie.transcript.records import UserMessage
 from reverie.world import Model, Notice

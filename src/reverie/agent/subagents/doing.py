@@ -21,9 +21,11 @@ from reverie.tools.runner import NoTools
 from reverie.transcript.blocks import dump, text_block
 from reverie.transcript.fold import apply
 from reverie.transcript.records import Entry, HeadSet, Usage, UserMessage
-from reverie.transcript.request import Request, Task, render
+from reverie.transcript.tasks import Task
 from reverie.transcript.view import EMPTY, View
-from reverie.world import ForkSpec, Model, ToolCall
+from reverie.wire.reply import ToolCall
+from reverie.wire.request import Request, render
+from reverie.world import ForkSpec, Model
 
 SOURCE = "agent_summary"
 TAIL = 4_000

@@ -50,10 +50,11 @@ from reverie.tools.runner import DENIED
 from reverie.tools.sealed import SealedCalls
 from reverie.transcript.blocks import dump
 from reverie.transcript.records import HeadSet, Started, UserMessage
-from reverie.transcript.request import Task
+from reverie.transcript.tasks import Task
 from reverie.transcript.view import EMPTY
 from reverie.wire.given import tool_result
-from reverie.world import Clock, FlagReader, Model, Say, ToolCall, World
+from reverie.wire.reply import ToolCall
+from reverie.world import Clock, FlagReader, Model, Say, World
 
 SOURCE = "agent"
 """The query source of sub-agents, and the name of their task."""

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, cast
 from reverie.errors import Held, NotFound, StoreError
 from reverie.store.files import Folder
 from reverie.store.journal import Journal
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.text.terminal import clean
 
 AgentMode: TypeAlias = Literal["foreground", "background", "fork", "teammate"]

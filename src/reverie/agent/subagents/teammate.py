@@ -47,7 +47,8 @@ from reverie.store.files import Folder
 from reverie.store.home import tool_results_folder
 from reverie.store.project import Project
 from reverie.tools import PermissionRoots, load_rules, standard
-from reverie.world import Notice, Reply
+from reverie.wire.reply import Reply
+from reverie.world import Notice
 
 POLL = 0.2
 """Seconds between two looks into the mailbox, where nobody says that there is mail."""

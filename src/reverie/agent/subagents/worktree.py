@@ -17,7 +17,7 @@ from anyio import to_thread
 from reverie.errors import InvalidInput, NotAvailable, StoreError
 from reverie.light import dataclass
 from reverie.store.files import Folder
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.tools.process import Command, Gathered, run
 
 FOLDER = ".reverie/worktrees"

@@ -17,10 +17,13 @@ from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import document, line, say, tell
 from reverie.errors import InvalidInput
 from reverie.session.open_memory import OpenMemory
-from reverie.session.recall.answer import Quote, answer, date_hits
-from reverie.session.recall.notes import days, saved
+from reverie.session.recall.answer import Quote
+from reverie.session.recall.answer import answer
+from reverie.session.recall.answer import date_hits
+from reverie.session.recall.notes import saved
 from reverie.store.project import Project
-from reverie.text.counts import plural
+from reverie.text.format import days_since
+from reverie.text.format import plural
 from reverie.text.untrusted import reveal
 
 LOOKED = 12
@@ -88,5 +91,5 @@ def _source(quote: Quote, now: float) -> str:
     hit = quote.hit
     if hit.kind == "memory":
         return line(f"{hit.file}:{quote.line}, {saved(hit.saved, now)}")
-    ago = f"{plural(days(hit.saved, now), 'day')} ago"
+    ago = f"{plural(days_since(hit.saved, now), 'day')} ago"
     return line(f"session {hit.session or hit.file}, message {hit.message}, {ago}")

@@ -20,7 +20,7 @@ from reverie.errors import InvalidInput
 from reverie.layers.snip import snip as history_snip
 from reverie.session.library import find_session
 from reverie.settings.values import nearest
-from reverie.text.counts import age, plural
+from reverie.text.format import age, plural
 from reverie.text.untrusted import reveal
 from reverie.transcript.messages import Item
 from reverie.transcript.records import Entry, TurnEnded, UserMessage

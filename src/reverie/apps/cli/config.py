@@ -16,7 +16,7 @@ from reverie.apps.cli.show import Column, document, hand_down, note, say, table
 from reverie.settings import DEFAULTS, SETTINGS, Loaded, Problem, camel, variable
 from reverie.settings.sources import settings_files
 from reverie.store.project import Project
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.upkeep.configure import SETTINGS_FILE, change_setting, setting_named
 
 changed_option = click.option(

@@ -19,7 +19,7 @@ import click
 
 from reverie.apps.cli.options import json_option
 from reverie.apps.cli.show import document, line, note, say, waiting
-from reverie.text.counts import plural
+from reverie.text.format import plural
 
 if TYPE_CHECKING:
     from reverie.apps.cli.demo_course import DemoCourse

@@ -27,7 +27,7 @@ from reverie.settings import environment
 from reverie.simulator import Engine, SimulatedModel, call
 from reverie.transcript.blocks import Block, Json, Object, text_block
 from reverie.transcript.records import ForkEnded, ResultDecided, UserMessage
-from reverie.transcript.request import Task
+from reverie.transcript.tasks import Task
 from reverie.world import ForkSpec, Notice
 
 CLASSIC = "classic"  # the policy, where layers 2 to 4 are to be seen

@@ -43,7 +43,8 @@ from reverie.transcript.records import (
     UserMessage,
 )
 from reverie.transcript.view import View
-from reverie.world import Capabilities, Delta, Notice, Say
+from reverie.wire.reply import Delta
+from reverie.world import Capabilities, Notice, Say
 
 R = TypeVar("R")
 

@@ -13,7 +13,7 @@ import click
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, document, say, table, waiting
 from reverie.store.project import Project
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.upkeep.doctor import Check, Examination
 
 _HINTS = {

@@ -33,7 +33,7 @@ from reverie.apps.cli.options import CommandGroup, json_option, model_option
 from reverie.apps.cli.show import document, note, say
 from reverie.fleet.jobs import TENANT, checked_tenant
 from reverie.store.project import Project
-from reverie.text.counts import plural
+from reverie.text.format import plural
 
 if TYPE_CHECKING:
     from reverie.fleet.jobs import JobEnd, TakenJob

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from reverie.apps.cli.show import Column, note, say, table
 from reverie.fleet.words import in_words
-from reverie.text.counts import age
+from reverie.text.format import age
 
 if TYPE_CHECKING:
     from reverie.fleet.jobs import JobEnd, TakenJob

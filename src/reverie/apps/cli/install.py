@@ -16,7 +16,7 @@ from reverie.apps.cli.show import document, say
 from reverie.errors import InvalidInput
 from reverie.settings import environment
 from reverie.store import home as places
-from reverie.text.counts import plural, size
+from reverie.text.format import plural, size
 from reverie.upkeep.home_files import home_contents
 from reverie.upkeep.install import CLIENTS
 from reverie.upkeep.installed import KnownClients, SettingsChange

@@ -32,7 +32,7 @@ from reverie.providers.prices import dollars, money
 from reverie.session.listing import title_of
 from reverie.session.turn import TurnResult
 from reverie.store.project import Project
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.world import Model
 
 if TYPE_CHECKING:

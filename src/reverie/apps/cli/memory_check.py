@@ -13,7 +13,7 @@ from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, document, line, note, say, table, waiting
 from reverie.store.project import Project
 from reverie.store.rule_rows import list_rules
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.text.untrusted import reveal
 from reverie.upkeep.check import (
     MemoryFix,

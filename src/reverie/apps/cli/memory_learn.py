@@ -23,7 +23,7 @@ from reverie.apps.cli.options import json_option, model_option, project_option, 
 from reverie.apps.cli.show import Column, clean, document, note, say, table, tell
 from reverie.errors import ReverieError
 from reverie.store.project import Project
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.upkeep import transfer
 from reverie.world import Notice
 

@@ -18,7 +18,7 @@ from reverie.memory.trust import Trust
 from reverie.store.files import Folder
 from reverie.store.lists import REVIEW
 from reverie.store.project import Project
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.upkeep.memory_transfer import (
     HISTORY,
     MEMORY,

@@ -40,7 +40,7 @@ from reverie.settings import Settings
 from reverie.store.files import Folder
 from reverie.store.journal import unseal
 from reverie.store.project import Project
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.transcript.codec import decode
 from reverie.transcript.recorded import is_ours
 from reverie.transcript.records import Entry

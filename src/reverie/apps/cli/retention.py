@@ -12,7 +12,7 @@ from reverie.apps.cli.show import document, note, say, watched
 from reverie.errors import InvalidInput
 from reverie.session.library import Library
 from reverie.store.project import Project
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.upkeep.retention import OldSessions, find_old, remove_session
 
 

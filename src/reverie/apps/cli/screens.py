@@ -22,7 +22,8 @@ from reverie.tools import PermissionAnswer, Question
 from reverie.tools.questions import Row, asked_for, read_answer
 from reverie.tools.reach import reach
 from reverie.transcript.blocks import dump
-from reverie.world import Delta, Notice, Reply, Retrying
+from reverie.wire.reply import Delta, Reply
+from reverie.world import Notice, Retrying
 
 if TYPE_CHECKING:
     from rich.console import Console

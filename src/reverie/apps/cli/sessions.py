@@ -28,9 +28,12 @@ from reverie.store.files import Folder
 from reverie.store.home import SessionFile, check_folder
 from reverie.store.journal import BadLine
 from reverie.store.project import Project
-from reverie.text.counts import age, plural, size
-from reverie.transcript.request import render
+from reverie.text.format import age
+from reverie.text.format import plural
+from reverie.text.format import size
+from reverie.transcript.blocks import parse
 from reverie.upkeep import conversation, transfer
+from reverie.wire.request import render
 
 ExportFormat = Literal["jsonl", "json", "md"]
 _ROWS_SHOWN = 10
@@ -196,7 +199,7 @@ def _show_request(transcript: Transcript, as_json: bool) -> None:
                 "sendable": sendable,
                 "tokens": made.tokens,
                 "marks": [asdict(mark) for mark in made.marks],
-                "request": made.value(),
+                "request": parse(made.body()),
             }
         )
         return

@@ -13,7 +13,8 @@ from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, document, say, table, waiting
 from reverie.providers.prices import money
 from reverie.store.project import Project
-from reverie.text.counts import plural
+from reverie.text.format import number
+from reverie.text.format import plural
 from reverie.upkeep.metrics import Day, Metrics
 from reverie.upkeep.stats import MemoryDay, Stats, project_stats
 
@@ -52,7 +53,7 @@ def _tell(stats: Stats, everything: bool) -> None:
         ["notes taken", f"{found.notes:,}"],
         ["memories written by extraction", f"{found.memories_written:,}"],
         ["of those still there", f"{stats.kept:,}"],
-        ["cost of learning, for each still there", _tokens(stats.cost_of_a_memory)],
+        ["cost of learning, for each still there", number(stats.cost_of_a_memory)],
         ["turns with a recalled memory", f"{found.recalls:,}"],
         ["recalled memories that show in an answer", _percent(found.cited_share)],
     ]
@@ -124,10 +125,6 @@ def _tell_trend(trend: list[MemoryDay]) -> None:
         f"memory score {last.score} of 100, {last.pollution:.1%} polluted, "
         f"{plural(last.memories, 'memory', 'memories')}  {line}"
     )
-
-
-def _tokens(count: float | None) -> str:
-    return "–" if count is None else f"{count:,.0f}"
 
 
 def _percent(share: float | None) -> str:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
 from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +23,8 @@ from reverie.providers.extras import extra
 from reverie.settings import environment
 from reverie.store import home as places
 from reverie.store.project import Project
-from reverie.text.counts import plural
+from reverie.text.format import plural
+from reverie.text.format import utc_minute
 from reverie.text.untrusted import reveal
 from reverie.upkeep.check import scan_files
 
@@ -167,7 +167,7 @@ def show_log(project: Path, most: int, refused: bool, database: str, as_json: bo
         document([asdict(one) for one in rows])
         return
     for one in rows:
-        when = datetime.fromtimestamp(one.at, UTC).strftime("%Y-%m-%d %H:%M")
+        when = utc_minute(one.at)
         what = "deleted" if one.deleted else "wrote"
         say(f"{when}  {one.author} {what} {one.key} (version {one.version})")
     if not rows:
@@ -199,7 +199,7 @@ def _show_refused(rows: Sequence[CountedRefusal], *, as_json: bool) -> None:
         document([asdict(one) for one in rows])
         return
     for one in rows:
-        when = datetime.fromtimestamp(one.latest, UTC).strftime("%Y-%m-%d %H:%M")
+        when = utc_minute(one.latest)
         who = f"{one.author} ({one.token})" if one.token else "somebody unknown"
         where = f" in {one.repo}" if one.repo else ""
         why = _REFUSED.get(one.status, "not as the server understands it")

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from reverie.apps.cli.show import clean, line, say
 from reverie.session.reading import Transcript
-from reverie.text.counts import plural, size
+from reverie.text.format import plural, size, utc_minute
 from reverie.upkeep.conversation import ShownPart, TranscriptStep, overview, steps
 
 _SHOWN_LINES = 12
@@ -27,7 +26,7 @@ _FENCE = re.compile(r"(`{3,}|~{3,})")
 def when(at: float) -> str:
     """A time, or nothing where there is none."""
     try:
-        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M") if at else ""
+        return utc_minute(at) if at else ""
     except (OverflowError, OSError, ValueError):
         return ""
 

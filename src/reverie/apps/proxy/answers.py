@@ -10,10 +10,9 @@ from reverie.wire.chat import ChatAnswer
 from reverie.wire.failures import Setback
 from reverie.wire.messages import Assembly
 from reverie.wire.reading import Format
-from reverie.wire.replies import as_reply
+from reverie.wire.reply import Reply, as_reply
 from reverie.wire.responses import ResponsesAnswer
 from reverie.wire.sse import BadStream, Events
-from reverie.world import Reply
 
 LARGEST = 64 * 1024 * 1024
 WHERE = "the provider's answer"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
     from reverie.wire.reading import Format
-    from reverie.world import Reply
+    from reverie.wire.reply import Reply
 
 LARGEST = 48 * 1024 * 1024
 """Bytes of a body that is read; a larger one passes unread."""

@@ -37,7 +37,6 @@ __getattr__ = offered(
         "figures": "plays",
         "meter": "Meter tokens",
         "needs": "identifiers",
-        "plots": "PlotMark Series areas lines ratios shares short steps thinned",
         "policies": "plain_marks",
         "run": "PlayedRound Seen movement paired play",
         "stage": "ReplayStage",

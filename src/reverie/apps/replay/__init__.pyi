@@ -16,15 +16,6 @@ from reverie.apps.replay.meter import Meter as Meter
 from reverie.apps.replay.meter import tokens as tokens
 from reverie.apps.replay.needs import identifiers as identifiers
 from reverie.apps.replay.page import page as page
-from reverie.apps.replay.plots import PlotMark as PlotMark
-from reverie.apps.replay.plots import Series as Series
-from reverie.apps.replay.plots import areas as areas
-from reverie.apps.replay.plots import lines as lines
-from reverie.apps.replay.plots import ratios as ratios
-from reverie.apps.replay.plots import shares as shares
-from reverie.apps.replay.plots import short as short
-from reverie.apps.replay.plots import steps as steps
-from reverie.apps.replay.plots import thinned as thinned
 from reverie.apps.replay.policies import POLICIES as POLICIES
 from reverie.apps.replay.policies import PolicyName as PolicyName
 from reverie.apps.replay.policies import ReplayPolicy as ReplayPolicy

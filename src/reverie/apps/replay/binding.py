@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from reverie.simulator.binding import Binder, link
 from reverie.transcript.blocks import Block, Object, parse
-from reverie.transcript.request import Request
+from reverie.wire.request import Request
 
 MODEL = "replayed"
 

@@ -14,7 +14,7 @@ from reverie.apps.replay.background import BackgroundFigures
 from reverie.apps.replay.course import Course
 from reverie.apps.replay.policies import PolicyName, ReplayPolicy
 from reverie.apps.replay.run import NeedsMet, Played, Tick, play
-from reverie.text.counts import plural
+from reverie.text.format import plural
 
 Runs: TypeAlias = Mapping[PolicyName, Played]
 CAVEAT = (

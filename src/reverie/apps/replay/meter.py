@@ -16,8 +16,8 @@ from reverie.simulator.profiles import CACHESIM, Profile
 from reverie.transcript.blocks import Block
 from reverie.transcript.messages import Message, link
 from reverie.transcript.records import HeadSet, Mark
-from reverie.transcript.request import Request, digest
 from reverie.transcript.view import head_blocks
+from reverie.wire.request import Request, digest
 from reverie.world import Prices
 
 MINIMUM = CACHESIM.minimum or 0

@@ -12,11 +12,11 @@ from html import escape
 from itertools import accumulate
 
 from reverie.apps.replay.figures import CAVEAT, Figures, MeasuredSession
-from reverie.apps.replay.plots import PlotMark, Series, areas, lines, ratios, shares
 from reverie.apps.replay.policies import POLICIES
 from reverie.apps.replay.run import Moved, NeedsMet, Played
 from reverie.apps.replay.style import STYLE
-from reverie.text.counts import plural
+from reverie.reports.plots import PlotMark, Series, areas, lines, ratios, shares
+from reverie.text.format import plural
 
 NEEDS = (
     ("here", "in the prompt"),

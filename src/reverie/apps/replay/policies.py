@@ -14,8 +14,8 @@ from typing import Literal, TypeAlias, get_args
 from reverie.layers import collapse, microcompaction, tool_results
 from reverie.settings import DEFAULTS, Settings
 from reverie.transcript.records import Mark
-from reverie.transcript.request import SHORT, Request
 from reverie.transcript.view import head_blocks
+from reverie.wire.request import SHORT, Request
 from reverie.world import Layer, Prices, overridden
 
 PolicyName: TypeAlias = Literal["naive", "classic", "collapse"]

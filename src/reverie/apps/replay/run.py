@@ -23,7 +23,7 @@ from reverie.simulator.cache import Charge
 from reverie.transcript.blocks import TEXT_BYTES, Block
 from reverie.transcript.messages import Message
 from reverie.transcript.names import REFERENCE
-from reverie.transcript.request import Request
+from reverie.wire.request import Request
 
 Tick: TypeAlias = Callable[[], None]
 Moved: TypeAlias = Literal["", "announced", "unannounced"]

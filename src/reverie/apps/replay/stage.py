@@ -25,8 +25,8 @@ from reverie.transcript.records import (
     Sent,
     UserMessage,
 )
-from reverie.transcript.request import Request, render
 from reverie.transcript.view import EMPTY
+from reverie.wire.request import Request, render
 from reverie.world import Capabilities, Layer
 
 CAPABILITIES = Capabilities(marks=4, lifetimes=("5m", "1h"))

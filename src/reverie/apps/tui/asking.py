@@ -6,7 +6,7 @@ import os
 from queue import SimpleQueue
 
 from reverie.apps.tui.boxes import Line, box, typed, wrapped
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.text.terminal import line
 from reverie.tools import PermissionAnswer, Question
 from reverie.tools.questions import ADDED, REMOVED, Row, asked_for, diff, read_answer, visible

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from reverie.apps.tui.boxes import apart, cut
 from reverie.apps.tui.markdown import shown
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.text.terminal import line
-from reverie.world import ToolCall
+from reverie.wire.reply import ToolCall
 
 OPEN_LINES = 12
 _NAMED = ("path", "file_path", "command", "pattern", "query", "url", "prompt", "description")

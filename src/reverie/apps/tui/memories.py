@@ -17,7 +17,7 @@ from reverie.errors import NotFound, ReverieError
 from reverie.memory.versions import Origin
 from reverie.store.lists import ReviewItem
 from reverie.store.memories import Memories
-from reverie.text.counts import age, plural
+from reverie.text.format import age, plural
 from reverie.text.terminal import line
 from reverie.upkeep.memory import (
     MemoryRow,

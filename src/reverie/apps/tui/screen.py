@@ -21,7 +21,8 @@ from reverie.apps.tui.terminal import Terminal
 from reverie.session.turn import ToolEnded, ToolStarted, TurnEvent
 from reverie.text.terminal import line
 from reverie.tools import PermissionAnswer, Question
-from reverie.world import Delta, Notice, Reply, Retrying
+from reverie.wire.reply import Delta, Reply
+from reverie.world import Notice, Retrying
 
 LOOK = 0.25  # seconds between two looks at how things stand
 CALLS = 200  # that can be opened again

@@ -16,7 +16,7 @@ from reverie.apps.tui.lists import Entry, ListPanel
 from reverie.apps.tui.markdown import shown
 from reverie.apps.tui.screen import LOOK, TerminalScreen
 from reverie.session.dream.branch import Dream
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.text.terminal import line
 
 KEYS = "↑↓ choose   k kill   esc back"

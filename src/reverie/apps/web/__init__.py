@@ -14,7 +14,6 @@ __getattr__ = offered(
         "gate": "Gate HEADERS",
         "keeper": "Keeper",
         "memories": "save",
-        "plots": "MAX_POINTS stacked",
         "recall": "RESULTS",
         "savings": "work",
         "switcher": "Switcher",

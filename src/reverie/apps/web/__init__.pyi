@@ -14,8 +14,6 @@ from reverie.apps.web.gate import HEADERS as HEADERS
 from reverie.apps.web.gate import Gate as Gate
 from reverie.apps.web.keeper import Keeper as Keeper
 from reverie.apps.web.memories import save as save
-from reverie.apps.web.plots import MAX_POINTS as MAX_POINTS
-from reverie.apps.web.plots import stacked as stacked
 from reverie.apps.web.recall import RESULTS as RESULTS
 from reverie.apps.web.savings import work as work
 from reverie.apps.web.switcher import Switcher as Switcher

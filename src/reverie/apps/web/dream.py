@@ -21,7 +21,7 @@ from reverie.session.dream import doors
 from reverie.session.dream.branch import Dream
 from reverie.session.dream.run import told
 from reverie.store.memories import Memories
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.upkeep.timeline import Values
 
 MAX_LISTED = 50

@@ -15,16 +15,17 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlencode
 
+from markupsafe import Markup
 from starlette.responses import Response
 
 from reverie.apps.web import show
 from reverie.apps.web.desk import Ask, Desk, has_fleet
 from reverie.apps.web.figures import at_once
-from reverie.apps.web.plots import bar, spark
 from reverie.errors import InvalidInput, NotFound
 from reverie.fleet.jobs import KINDS, TENANT, checked_tenant
 from reverie.fleet.words import in_words
-from reverie.text.counts import plural
+from reverie.reports.plots import bar, spark
+from reverie.text.format import number, plural
 from reverie.upkeep.timeline import Values
 
 STATES = ("queued", "running", "done", "skipped", "dead", "cancelled")
@@ -173,7 +174,7 @@ def _lead(wrong: Values, dead: int, totals: Mapping[str, int]) -> tuple[str, str
         f"{plural(len(wrong['gone']), 'worker')} gone" if wrong["gone"] else "",
     ]
     trouble = ", ".join(one for one in found if one)
-    told = ", ".join(f"{show.num(totals[state])} {state}" for state in STATES[:4] if totals[state])
+    told = ", ".join(f"{number(totals[state])} {state}" for state in STATES[:4] if totals[state])
     return (f"{trouble}." if trouble else "Nothing is wrong."), f"{told}." if told else ""
 
 
@@ -223,11 +224,13 @@ def _tenants(given: Mapping[str, Values]) -> list[Values]:
 
 def _money(about: Values) -> Values:
     used, most = about["spent"]["tokens"], about["tokens"]
-    words = f"{show.num(used)} of {show.num(most)}"
+    words = f"{number(used)} of {number(most)}"
     tone = "warnf" if about["full"] else "acc"
-    line = spark(about["past"], f"spent on the last {plural(len(about['past']), 'day')}", "okf")
+    line = Markup(
+        spark(about["past"], f"spent on the last {plural(len(about['past']), 'day')}", "okf")
+    )
     return {
-        "bar": bar([(tone, min(used, most))], words, most) if most else "",
+        "bar": Markup(bar([(tone, min(used, most))], words, most)) if most else "",
         "line": line if any(about["past"]) else "",
     }
 

@@ -11,21 +11,23 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from markupsafe import Markup
 from starlette.responses import Response
 
 from reverie.apps.web import fleet, show
 from reverie.apps.web.desk import Ask, Desk
 from reverie.apps.web.figures import KeptFigure, by_command
 from reverie.apps.web.memories import by_user
-from reverie.apps.web.plots import bar, spark
 from reverie.apps.web.switches import POST as SWITCHING
 from reverie.apps.web.switches import budget, switches
 from reverie.apps.web.team import summary
 from reverie.errors import StoreError
 from reverie.memory.rules.ledger import MATCHED
 from reverie.session.open_memory import find_memory
+from reverie.reports.plots import bar
+from reverie.reports.plots import spark
 from reverie.store.rule_rows import list_rules
-from reverie.text.counts import plural
+from reverie.text.format import number, plural, utc_day
 from reverie.upkeep.check import fix_memory, plan_fix
 from reverie.upkeep.doctor import FIX, Examination
 from reverie.upkeep.timeline import Values
@@ -85,7 +87,7 @@ def _lead(sums: Values, wrong: list[Values], stats: Values | None) -> tuple[str,
         return "Compaction gave up.", f"After failures in a row, {times}: that session says why."
     if not sums["findings"]:
         return "All is well.", "Nothing is wrong with the memory." if sums["memories"] else ""
-    can = f", {show.num(sums['fixable'])} can be mended here" if sums["fixable"] else ""
+    can = f", {number(sums['fixable'])} can be mended here" if sums["fixable"] else ""
     return "Nothing is broken.", f"{plural(sums['findings'], 'finding')} in the memory{can}."
 
 
@@ -93,7 +95,9 @@ def _trend(stats: Values | None) -> Any:
     days = [one["score"] for one in (stats or {}).get("memory", [])][-DAYS:]
     if len(days) < 2:
         return ""
-    return spark(days, f"score of the last {len(days)} measured days, from {days[0]} to {days[-1]}")
+    return Markup(
+        spark(days, f"score of the last {len(days)} measured days, from {days[0]} to {days[-1]}")
+    )
 
 
 def _costs(stats: Values | None) -> list[Values]:
@@ -112,23 +116,23 @@ def _costs(stats: Values | None) -> list[Values]:
 def _cost_bar(stats: Values | None) -> Any:
     rows = _costs(stats)
     words = ", ".join(f"{row['words']} {show.share(row['share'])}" for row in rows)
-    return bar([(row["class"], row["cost"]) for row in rows], f"cost by source: {words}")
+    return Markup(bar([(row["class"], row["cost"]) for row in rows], f"cost by source: {words}"))
 
 
 def _unasked(desk: Desk, stats: Values | None) -> Values:
     """What ran unasked today, of what may."""
     allowed = budget(desk.place.load())
     limit = allowed["limit"]
-    today = _date(time.time())
+    today = utc_day(time.time())
     days: list[Values] = (stats or {}).get("unasked", [])
     spent = sum(sum(one["weighted"].values()) for one in days if one["day"] == today)
     past = [sum(one["weighted"].values()) for one in reversed(days)]
-    words = f"{show.num(spent)} of {show.num(limit)}"
-    line = spark(past, f"what ran unasked on the last {plural(len(past), 'day')}", "okf")
+    words = f"{number(spent)} of {number(limit)}"
+    line = Markup(spark(past, f"what ran unasked on the last {plural(len(past), 'day')}", "okf"))
     return {
         **allowed,
         "spent": spent,
-        "bar": bar([("acc", spent)], words, limit),
+        "bar": Markup(bar([("acc", spent)], words, limit)),
         "days": line,
     }
 
@@ -137,11 +141,11 @@ def _rule(one: Values) -> Values:
     """A rule with what it did, and a line of the last days on which calls went against it."""
     days: Mapping[str, Mapping[str, int]] = one["counts"].get("days", {})
     now = time.time()
-    dates = [_date(now - n * 86_400) for n in reversed(range(DAYS))]
+    dates = [utc_day(now - n * 86_400) for n in reversed(range(DAYS))]
     met = [days.get(date, {}).get(MATCHED, 0) for date in dates]
     label = f"{plural(sum(met), 'call')} against it on the last {DAYS} days"
     did = [(_DID.get(name, name), n) for name, n in one["counts"].items() if name != "days" and n]
-    return {**one, "did": did, "line": spark(met, label) if any(met) else ""}
+    return {**one, "did": did, "line": Markup(spark(met, label)) if any(met) else ""}
 
 
 _DID = {
@@ -150,10 +154,6 @@ _DID = {
     "broken": "broken all the same",
     "said": "said again",
 }
-
-
-def _date(at: float) -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime(at))
 
 
 def _doctor(kept: KeptFigure) -> Values | None:

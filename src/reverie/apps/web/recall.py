@@ -9,8 +9,8 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from reverie.apps.web.desk import Ask, Desk
-from reverie.apps.web.plots import bar
 from reverie.errors import NotFound
+from reverie.reports.plots import bar
 from reverie.session.recall.ledger import ledgers
 from reverie.upkeep.timeline import Values
 
@@ -60,7 +60,7 @@ def _used(rows: list[Values]) -> list[tuple[str, str]]:
 
 def _bar(why: Mapping[str, float], most: float) -> Markup:
     parts = [(SIGNALS.get(name, ("ghost2", ""))[0], max(0.0, value)) for name, value in why.items()]
-    return bar(parts, f"signals: {_told(why)}", most)
+    return Markup(bar(parts, f"signals: {_told(why)}", most))
 
 
 def _told(why: Mapping[str, float]) -> str:

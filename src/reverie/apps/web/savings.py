@@ -16,12 +16,12 @@ from typing import Any
 from markupsafe import Markup
 from starlette.responses import Response
 
-from reverie.apps.web import show
 from reverie.apps.web.desk import Ask, Desk
 from reverie.apps.web.figures import by_command
-from reverie.apps.web.plots import PlotFrame, bar, scattered
 from reverie.errors import ReverieError
 from reverie.providers.prices import MILLION, price_of
+from reverie.reports.plots import PlotFrame, bar, scattered
+from reverie.text.format import number, short_number
 from reverie.upkeep.savings import PAGE, SORTS, SavingQuery
 from reverie.upkeep.timeline import Values
 
@@ -108,10 +108,12 @@ def _money(desk: Desk, ask: Ask, sums: Values, policy: str) -> Values | None:
 
 def _bars(sums: Values) -> tuple[Markup, Markup]:
     naive, back = sums["naive"], sums["back"]
-    whole = bar([("ghost2", naive)], f"every message sent, {show.short(naive)} units", naive)
+    whole = Markup(
+        bar([("ghost2", naive)], f"every message sent, {short_number(naive)} units", naive)
+    )
     parts = [("acc", sums["cost"] - back), ("k-results", back)]
     most = max(naive, sums["cost"])
-    return whole, bar(parts, f"with Reverie, {show.short(sums['cost'])} units", most)
+    return whole, Markup(bar(parts, f"with Reverie, {short_number(sums['cost'])} units", most))
 
 
 def _plot(points: Sequence[tuple[float, float]]) -> Any:
@@ -119,12 +121,12 @@ def _plot(points: Sequence[tuple[float, float]]) -> Any:
         return ""
     low, high = (f(naive for naive, _ in points) for f in (min, max))
     label = (
-        f"Cost against sending everything, of {show.num(len(points))} sessions from"
-        f" {show.short(low)} to {show.short(high)} units: {points[0][1]:.2f} for the longest,"
+        f"Cost against sending everything, of {number(len(points))} sessions from"
+        f" {short_number(low)} to {short_number(high)} units: {points[0][1]:.2f} for the longest,"
         f" {points[-1][1]:.2f} for the shortest"
     )
     frame = PlotFrame("", 500, 250, 40, 4)
-    return scattered(frame, [(math.log10(naive), left) for naive, left in points], label)
+    return Markup(scattered(frame, [(math.log10(naive), left) for naive, left in points], label))
 
 
 # --- beside the page

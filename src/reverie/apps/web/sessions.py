@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from markupsafe import Markup
 from starlette.responses import Response
 
 from reverie.apps.web.desk import Ask, Desk, missing
-from reverie.apps.web.plots import CACHE_WORDS, KIND_WORDS, PlotMark, stacked
-from reverie.apps.web.show import num, short, source
+from reverie.apps.web.show import source
 from reverie.providers.prices import dollars
-from reverie.text.counts import plural
+from reverie.reports.plots import CACHE_WORDS, KIND_WORDS, PlotMark, stacked
+from reverie.text.format import number, plural, short_number
 from reverie.transcript.records import Usage
 from reverie.upkeep.session_index import PAGE, SORTS, SessionQuery
 from reverie.upkeep.timeline import Values, counted
@@ -160,7 +161,7 @@ def _lead(row: Values, told: Values) -> str:
     breaks = "no cache break" if not row["breaks"] else plural(row["breaks"], "cache break")
     if not told["recorded"]:
         breaks = "breaks cannot be told: its requests were not recorded"
-    return f"of its input was read from the cache; {breaks}. {num(row['cost'])} units"
+    return f"of its input was read from the cache; {breaks}. {number(row['cost'])} units"
 
 
 # --- plots
@@ -181,15 +182,15 @@ def _window(
     largest = max(sum(row.values()) for row in rows)
     label = (
         f"Tokens in the window by kind over {plural(len(rows), 'request')}; largest"
-        f" {num(largest)}. {plural(counts.get('sealed', 0), 'seal')},"
+        f" {number(largest)}. {plural(counts.get('sealed', 0), 'seal')},"
         f" {plural(counts.get('stored', 0), 'stored result')},"
         f" {plural(counts.get('compaction', 0), 'compaction')},"
         f" {plural(len(breaks), 'cache break')}."
     )
     if untouched:
-        label += f" If nothing were done, the largest had {num(max(untouched))}."
+        label += f" If nothing were done, the largest had {number(max(untouched))}."
     marks = _flags(events, breaks, len(rows))
-    return stacked(rows, classes, label, marks=marks, at=at, over=untouched)
+    return Markup(stacked(rows, classes, label, marks=marks, at=at, over=untouched))
 
 
 def _flags(events: Sequence[Values], breaks: Sequence[Values], requests: int) -> list[PlotMark]:
@@ -218,7 +219,7 @@ def _cached(requests: Sequence[Values], breaks: Sequence[Values], at: int) -> An
     classes = {f"c-{name}": words for name, words in CACHE_WORDS.items()}
     label = "Tokens read from and written to the cache by request"
     marks = _flags((), breaks, len(rows))
-    return stacked(rows, classes, label, low=True, marks=marks, at=at)
+    return Markup(stacked(rows, classes, label, low=True, marks=marks, at=at))
 
 
 # --- events in words
@@ -258,13 +259,13 @@ def _sealed(one: Values) -> tuple[str, str]:
     what = {"snip": "Taken out", "folded": "Sealed lines folded"}.get(
         one["reason"], "Old rounds sealed"
     )
-    return f"{what}: {num(then)} tokens became {num(now)}.", one["why"]
+    return f"{what}: {number(then)} tokens became {number(now)}.", one["why"]
 
 
 def _compacted(one: Values) -> tuple[str, str]:
     calls = "no model asked" if not one["calls"] else plural(one["calls"], "call") + " to a model"
     who = "/compact" if one["trigger"] == "manual" else "The window was full"
-    then, now = num(one["tokens_before"]), num(one["tokens_after"])
+    then, now = number(one["tokens_before"]), number(one["tokens_after"])
     return f"{who}: {then} tokens became {now}, {calls}.", one["why"]
 
 
@@ -283,21 +284,21 @@ def _learned(one: Values) -> tuple[str, str]:
 
 
 def _agent(one: Values) -> tuple[str, str]:
-    asked = f"{plural(one['requests'], 'request')}, {short(one['tokens'])} tokens"
+    asked = f"{plural(one['requests'], 'request')}, {short_number(one['tokens'])} tokens"
     who = source(one["source"])
     return f"{who[:1].upper()}{who[1:]}: {one['outcome']}, {asked}.", ""
 
 
 _SENTENCES: dict[str, Callable[[Values], tuple[str, str]]] = {
     "stored": lambda one: (
-        f"A result of {num(one['size'])} bytes stored; the context holds its beginning.",
+        f"A result of {number(one['size'])} bytes stored; the context holds its beginning.",
         one["why"],
     ),
     "cleared": _cleared,
     "sealed": _sealed,
     "compaction": _compacted,
     "notes": lambda one: (
-        f"Session notes brought up to date, {short(one['tokens'])} tokens covered.",
+        f"Session notes brought up to date, {short_number(one['tokens'])} tokens covered.",
         "",
     ),
     "learned": _learned,

@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from reverie.text.counts import plural, size
+from reverie.text.format import cut_line, number, plural, short_number, size
 from reverie.text.untrusted import reveal
 
 LAYERS = {
@@ -92,21 +92,6 @@ _INLINE = {
 
 
 # --- counts and times
-
-
-def num(count: float | None) -> str:
-    return "–" if count is None else f"{count:,.0f}"
-
-
-def short(count: float | None) -> str:
-    """Tokens in a few signs."""
-    if count is None:
-        return "–"
-    for unit, scale in (("M", 1e6), ("k", 1e3)):
-        if abs(count) >= scale:
-            amount = count / scale
-            return f"{amount:,.0f} {unit}" if amount >= 100 else f"{amount:.3g} {unit}"
-    return f"{count:,.0f}"
 
 
 def share(value: float | None, digits: int = 0) -> str:
@@ -202,8 +187,7 @@ def lines(text: str) -> Markup:
 
 def cut(text: str, limit: int = 80) -> str:
     """The text on one line, cut where it is too long."""
-    one = " ".join(text.split())
-    return one if len(one) <= limit else one[: limit - 1] + "…"
+    return cut_line(text, limit)
 
 
 def evident(text: str, evidence: Sequence[Mapping[str, Any]]) -> Markup:
@@ -340,8 +324,8 @@ def _words(old: str, new: str) -> tuple[Markup, Markup]:
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
-    "num": num,
-    "short": short,
+    "num": number,
+    "short": short_number,
     "share": share,
     "ago": ago,
     "day": day,

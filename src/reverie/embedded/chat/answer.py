@@ -25,7 +25,7 @@ from reverie.embedded.history import (
     read_ask,
 )
 from reverie.transcript.blocks import Block, text_block
-from reverie.transcript.request import Request
+from reverie.wire.request import Request
 
 _THANKS = re.compile(r"\s*(?:thanks|thank you|谢谢)[\s.!。！]*", re.IGNORECASE)
 _HELP = re.compile(

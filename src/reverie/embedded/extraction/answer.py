@@ -25,8 +25,8 @@ from reverie.memory.format.entry import TopicFile
 from reverie.memory.format.index import shorten
 from reverie.text.tokens import has_chinese
 from reverie.transcript.blocks import Block, text_block
-from reverie.transcript.request import Request
 from reverie.transcript.tasks import ExtractTask, KnownMemory
+from reverie.wire.request import Request
 
 NOTHING = "Nothing new is worth keeping."
 SAVED = "Saved: {files}."

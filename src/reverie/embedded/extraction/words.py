@@ -19,8 +19,8 @@ from reverie.memory.format.entry import Type
 from reverie.text.quotes import spans
 from reverie.text.untrusted import strip
 from reverie.transcript.messages import HEAD
-from reverie.transcript.request import Request
 from reverie.transcript.tasks import ExtractTask
+from reverie.wire.request import Request
 
 MAX_PARAGRAPH = 1_200  # characters of a paragraph that a person types; longer ones are pasted
 MAX_SENTENCE = 400

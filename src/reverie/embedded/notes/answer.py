@@ -17,9 +17,9 @@ from reverie.embedded.notes.lines import EXACT, Told, everything, fitted, lines_
 from reverie.transcript.audit.parts import Part, parts
 from reverie.transcript.blocks import Block, estimate, text_block
 from reverie.transcript.messages import Message
-from reverie.transcript.request import Request
 from reverie.transcript.sections import NotesSection, sections
 from reverie.transcript.tasks import NotesTask
+from reverie.wire.request import Request
 
 EDIT = "Edit"
 SHRINK = 3 / 4  # of a section's size, at each step of making the whole fit

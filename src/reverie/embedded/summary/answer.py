@@ -31,8 +31,8 @@ from reverie.transcript.audit.tasks import Open, open_tasks
 from reverie.transcript.blocks import TEXT_BYTES, Block, text_block
 from reverie.transcript.messages import Message, Piece
 from reverie.transcript.names import reference
-from reverie.transcript.request import Request
 from reverie.transcript.tasks import SummaryTask
+from reverie.wire.request import Request
 
 LEAST = 500  # tokens a summary may have however short the range is
 RANGE_SHARE = 2  # else at most this part of what it stands for

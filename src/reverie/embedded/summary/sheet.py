@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from reverie.embedded.summary.salience import QUOTE, WorkDone
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.transcript.audit.names import names_in
 from reverie.transcript.names import REFERENCE, reference
 from reverie.transcript.sections import SUMMARY

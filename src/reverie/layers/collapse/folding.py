@@ -9,12 +9,12 @@ still stands whole. One announced move.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from itertools import groupby
 
 from reverie.layers.collapse import words
 from reverie.layers.collapse.lines import FOREIGN, subject
 from reverie.settings import Settings
+from reverie.text.format import utc_minute
 from reverie.transcript.blocks import Block, text_block, text_of
 from reverie.transcript.messages import Item
 from reverie.transcript.names import reference
@@ -63,12 +63,8 @@ def framed(view: View, items: Iterable[Item], text: str, what: str) -> str:
     """Lines between marks that say of when they are, where that is known, and where they end."""
     found = [view.entries.find(ident) for item in items for ident in item.covers or (item.id,)]
     at = [entry.at for entry in found if entry is not None and entry.at > 0]
-    when = f" {_time(min(at))} to {_time(max(at))[11:]} UTC" if at else ""
+    when = f" {utc_minute(min(at))} to {utc_minute(max(at))[11:]} UTC" if at else ""
     return f"[{what}{when}]\n{text}\n[end]"
-
-
-def _time(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}"
 
 
 def folded_text(view: View, items: Sequence[Item], settings: Settings) -> str:

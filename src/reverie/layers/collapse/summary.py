@@ -19,9 +19,9 @@ from reverie.memory.secrets import removed
 from reverie.transcript.blocks import dump, text_block
 from reverie.transcript.messages import Item, Message, Piece
 from reverie.transcript.records import HeadSet
-from reverie.transcript.request import Request
 from reverie.transcript.tasks import Task
 from reverie.transcript.view import Trail
+from reverie.wire.request import Request
 from reverie.world import Notice, World
 
 SOURCE = "fold"

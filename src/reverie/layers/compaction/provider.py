@@ -19,9 +19,9 @@ from reverie.layers.compaction.shortened import messages_of
 from reverie.light import dataclass
 from reverie.transcript.blocks import Block, dump, joined, members, text_block
 from reverie.transcript.records import Attached, HeadSet, Record
-from reverie.transcript.request import NO_HEAD, Request
 from reverie.transcript.tasks import SummaryTask
 from reverie.transcript.view import Trail, View, head_blocks
+from reverie.wire.request import NO_HEAD, Request
 from reverie.world import World
 
 CONTEXT, KEPT = "context", "kept"

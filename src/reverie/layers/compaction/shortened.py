@@ -18,9 +18,9 @@ from reverie.layers.compaction.ranges import ReplacedSpan, instructs
 from reverie.light import dataclass
 from reverie.transcript.blocks import Block, Json, block_of, text_block
 from reverie.transcript.messages import Item, Message, Piece, message
-from reverie.transcript.request import NO_HEAD, Request
 from reverie.transcript.tasks import Task
 from reverie.transcript.view import STANDING, Trail, View
+from reverie.wire.request import NO_HEAD, Request
 
 MEDIA = ("image", "document")
 RESTORED = frozenset({"date", "skills", "skill", "plan", "file"})

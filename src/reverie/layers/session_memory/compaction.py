@@ -18,7 +18,7 @@ from reverie.layers.session_memory.notes import KEY, inserted, is_blank
 from reverie.light import dataclass
 from reverie.settings import Settings
 from reverie.text import untrusted
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.transcript.audit.audit import Audit, audit, with_earlier_words
 from reverie.transcript.blocks import TEXT_BYTES, text_block
 from reverie.transcript.fold import apply

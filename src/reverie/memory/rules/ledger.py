@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from reverie.light import dataclass
+from reverie.text.format import utc_day
 
 MATCHED, HELD, ASKED, BLOCKED, CHANGED, BROKEN, SAID, DECLINED = EVENTS = (
     "matched", "held", "asked", "blocked", "changed", "broken", "said", "declined",
@@ -79,7 +80,7 @@ def _row(raw: bytes) -> tuple[str, str, str, int] | None:
     if event not in EVENTS or not isinstance(file, str) or not isinstance(at, int | float):
         return None
     try:
-        day = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+        day = utc_day(at)
     except (OverflowError, OSError, ValueError):
         return None
     return file, event, day, count if isinstance(count, int) and count > 0 else 1

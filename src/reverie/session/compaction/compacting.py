@@ -44,9 +44,11 @@ from reverie.transcript.records import (
     RequestRefused,
     Usage,
 )
-from reverie.transcript.request import MAIN, Request, Task
+from reverie.transcript.tasks import MAIN, Task
 from reverie.transcript.view import View
-from reverie.world import Model, Notice, Reply, World, complete
+from reverie.wire.reply import Reply
+from reverie.wire.request import Request
+from reverie.world import Model, Notice, World, complete
 
 LAYER = "compact"  # what was asked for: its failures do not count against the automatic one
 

@@ -55,13 +55,14 @@ from reverie.store.landing import is_planned
 from reverie.store.lists import learned_window
 from reverie.store.memories import Memories
 from reverie.store.written import WrittenTimes, written_times
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.tools import StoredResults, ToolContext
 from reverie.tools.guard import Guards
 from reverie.tools.sealed import SealedCalls
 from reverie.transcript.blocks import dump
 from reverie.transcript.records import HeadSet, Started
 from reverie.transcript.tasks import DoubtedRule, DreamTask, KnownMemory
+from reverie.wire.reply import Reply, ToolCall
 from reverie.world import (
     Clock,
     FlagReader,
@@ -69,10 +70,8 @@ from reverie.world import (
     ForkSpec,
     Model,
     Notice,
-    Reply,
     Say,
     Summariser,
-    ToolCall,
     World,
 )
 

@@ -36,7 +36,8 @@ from reverie.text.untrusted import defused
 from reverie.transcript.records import UserMessage
 from reverie.transcript.tasks import ExtractTask
 from reverie.wire.given import tool_result
-from reverie.world import Model, Reply
+from reverie.wire.reply import Reply
+from reverie.world import Model
 
 IN_WORDS = """
 ## In words, not by tools

@@ -26,7 +26,8 @@ from reverie.tools.confined import ConfinedFiles, Slot
 from reverie.tools.guard import Guard, GuardLimits, Guards
 from reverie.tools.places import EDITABLE
 from reverie.transcript.records import UserMessage
-from reverie.world import ForkSpec, Reply, ToolCall
+from reverie.wire.reply import Reply, ToolCall
+from reverie.world import ForkSpec
 
 MAX_FILES = 20
 """Files that one run may write."""

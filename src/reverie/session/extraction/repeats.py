@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from reverie.errors import NotFound, ReverieError, StoreError
 from reverie.layers.extraction import NAME, WordsSaid
@@ -26,6 +25,7 @@ from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.store.memories import Memories
 from reverie.store.rules import RuleStore
+from reverie.text.format import utc_day
 from reverie.world import Notice
 
 LEAST = 2
@@ -120,7 +120,7 @@ def _repeated(sentence: str, rules: Sequence[TopicFile]) -> TopicFile | None:
 
 
 def _counted(one: TopicFile, said: WordsSaid, memories: Memories, session: str) -> Repeat:
-    day = datetime.fromtimestamp(said.at, UTC).strftime("%Y-%m-%d") if said.at else "unknown day"
+    day = utc_day(said.at) if said.at else "unknown day"
     days = [*reading.said_on(one.front), day][-MAX_SAID:]
     changed = one.with_value(", ".join(days), reading.SAID)
     note = f"said again on {day}"

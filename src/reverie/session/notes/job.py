@@ -51,7 +51,7 @@ from reverie.settings import Settings
 from reverie.store.files import Changed, Folder
 from reverie.store.keys import shown
 from reverie.store.plain import digest
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.tools import EDIT, Denied, Output, ReadLog, Registry, ToolContext
 from reverie.tools.box import bounded, read_call
 from reverie.tools.places import absolute, resolve
@@ -61,7 +61,8 @@ from reverie.transcript.records import HeadSet, NotesTaken, UserMessage
 from reverie.transcript.tasks import NotesTask
 from reverie.transcript.view import View
 from reverie.wire.given import tool_result
-from reverie.world import Notice, Reply, Say, ToolCall, World
+from reverie.wire.reply import Reply, ToolCall
+from reverie.world import Notice, Say, World
 
 NAME = layer.NAME
 CONFIG = "session-memory/config"  # below home: template.md and prompt.md of the user's own

@@ -29,6 +29,7 @@ from reverie.settings import Settings
 from reverie.store.memories import Memories
 from reverie.store.recall.index import RecallHit
 from reverie.store.written import FileTimes
+from reverie.text.format import days_since, plural
 from reverie.text.untrusted import defused, frame
 from reverie.transcript.blocks import text_block
 from reverie.transcript.records import Attached, Candidate
@@ -174,7 +175,6 @@ def why_of(hit: RecallHit) -> str:
 
 
 KIND = "recall"
-DAY = 86_400.0
 RULE = "A rule the user gave: it holds as if said now."
 INTRODUCTION = (
     "Notes from earlier sessions that may bear on what the user just said. A rule the user gave "
@@ -228,30 +228,21 @@ def part(data: bytes, size: int, settings: Settings) -> Excerpt:
     return Excerpt(kept, lines, whole)
 
 
-def days(saved: float, now: float) -> int:
-    """Whole days since a moment; none for one that is still to come."""
-    return max(0, int((now - saved) // DAY))
-
-
-def counted(age: int) -> str:
-    return f"{age} day{'' if age == 1 else 's'}"
-
-
 def saved(at: float, now: float) -> str:
     """How long ago a memory was written, in words; a time that nobody knows is not guessed."""
     if not at:
         return "saved on a day that is not known"
-    age = days(at, now)
-    return f"saved {counted(age)} ago" if age else "saved today"
+    age = days_since(at, now)
+    return f"saved {plural(age, 'day', grouped=False)} ago" if age else "saved today"
 
 
 def note(one: ShownNote, *, session: str, now: float, settings: Settings) -> str:
     """One memory as it is injected."""
-    age = days(one.saved, now)
+    age = days_since(one.saved, now)
     path = " ".join(defused(one.path).split())
     rows = [f"{saved(one.saved, now).capitalize()}: {path}"]
     if not one.saved or age >= settings.recall_caution_days:
-        told = f"It is {counted(age)} old, an" if one.saved else "It is an"
+        told = f"It is {plural(age, 'day', grouped=False)} old, an" if one.saved else "It is an"
         rows.append(
             f"{told} observation from one point in time: check what it says about "
             "code and line numbers before anything rests on it."

@@ -31,10 +31,11 @@ from reverie.tools.command import segments
 from reverie.transcript.blocks import Block, dump, text_block, text_of
 from reverie.transcript.messages import Message, Piece
 from reverie.transcript.records import AssistantMessage, HeadSet, TurnEnded, UserMessage, is_typed
-from reverie.transcript.request import Request
 from reverie.transcript.tasks import RecallTask
 from reverie.transcript.view import Trail, View, head_blocks
-from reverie.world import Clock, Model, Reply
+from reverie.wire.reply import Reply
+from reverie.wire.request import Request
+from reverie.world import Clock, Model
 
 LATELY = 8
 """Tool calls that count as in use right now."""

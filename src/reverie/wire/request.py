@@ -1,8 +1,13 @@
-"""The request: what is sent, and the only place that builds it.
+"""The request: what is sent, the only place that builds it, and what clients of three APIs take.
 
 `render(view)` is a pure projection; the marks are put on last and are no part of what
 is compared. A request shares its messages with the view it came from. Nothing here
 re-serialises a block: the body is joined from the texts as they were received.
+
+`client.messages.create(**request.anthropic())`, `client.responses.create(**request.responses())`,
+`client.chat.completions.create(**request.openai())`: each can be sent as it is. What a client has
+no name for goes into `extra_headers` and `extra_body`, which every version of the SDKs takes.
+The bytes that enter the provider's prompt cache are those that our own connection would send.
 """
 
 from __future__ import annotations
@@ -11,21 +16,41 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from reverie.light import dataclass
+from reverie.light import dataclass, pattern
 from reverie.text.difference import first_byte
-from reverie.transcript.blocks import Json, Object, added, dump, elements, members, parse
+from reverie.transcript.blocks import Json, Object, added, dump, elements, joined, members, parse
 from reverie.transcript.messages import Message, link, message_text
 from reverie.transcript.records import HeadSet, Mark, Parts, Ttl
 from reverie.transcript.tasks import MAIN, Task
+from reverie.transcript.tokens import bare
 from reverie.transcript.view import Trail, View
+
+if TYPE_CHECKING:
+    # The public signature of `of` names it so.
+    from reverie.wire import request as requests  # noqa: PLW0406
 
 LONG: Ttl = "1h"
 SHORT: Ttl = "5m"
 NO_HEAD = HeadSet("")
 NOWHERE = -1  # no block
 Marked: TypeAlias = "dict[tuple[str, int], Ttl]"
+LONG_BETA = "context-1m-2025-08-07"
+MANAGEMENT_BETA = "context-management-2025-06-27"
+COMPACTION_BETA = "compact-2026-09-04"
+BINDING_BETA = "thinking-binding-controls-2026-08-01"
+OURS = frozenset({"betas", "openai", "prompt_cache_key", "stream"})
+"""Options that are for us, and no part of a request to the Messages API."""
+_NAMED = frozenset(
+    {
+        *("model", "max_tokens", "messages", "system", "tools", "tool_choice", "metadata"),
+        *("stop_sequences", "temperature", "top_p", "top_k", "thinking", "service_tier"),
+    }
+)
+UNSTREAMED, OLDEST = 21_000, 8_192
+"""Output tokens at most where nobody says how many: for more the client wants a stream."""
+_OLDEST = pattern(r"claude-(opus-4(-[01]\b|@|-2025|$)|4-opus)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +65,9 @@ class Difference:
 
 
 @dataclass(slots=True, unsafe_hash=True)
-class Request:
-    """One request to a model, as bytes that can be compared, extended and sent. Never
-    changed once it is rendered; not frozen, since a frozen value takes longer to make."""
+class RequestBytes:
+    """What a request holds, as bytes that can be compared and extended. Never changed once
+    it is rendered; not frozen, since a frozen value takes longer to make."""
 
     head: HeadSet
     closed: Trail[Message]
@@ -96,13 +121,6 @@ class Request:
             else:
                 yield message.text
 
-    def value(self) -> Object:
-        """The request as a value, for clients that serialise by themselves."""
-        found = parse(self.body(), "a request")
-        if not isinstance(found, dict):  # pragma: no cover
-            raise TypeError("a request is an object")
-        return found
-
     def messages_value(self) -> list[Json]:
         """The messages alone, without marks, as values."""
         return [parse(m.text) for m in self.messages()]
@@ -119,11 +137,11 @@ class Request:
             blocks=newest.end if newest else 0,
         )
 
-    def extends(self, earlier: Request) -> bool:
+    def extends(self, earlier: RequestBytes) -> bool:
         """Whether `earlier` reappears whole at the start of this request."""
         return self.difference(earlier) is None
 
-    def difference(self, earlier: Request) -> Difference | None:
+    def difference(self, earlier: RequestBytes) -> Difference | None:
         """The first place where `earlier` does not reappear, or None."""
         mine, theirs = self.head, earlier.head
         for part in ("model", "options", "tools", "system"):
@@ -135,13 +153,103 @@ class Request:
         return _block_difference(earlier, self)
 
 
+@dataclass(slots=True, unsafe_hash=True)
+class Request(RequestBytes):
+    """One request to a model. Never changed once it is made."""
+
+    limit: int = field(default=0, compare=False)  # output tokens, where the options name none
+
+    @classmethod
+    def of(cls, request: requests.Request, limit: int = 0) -> Request:
+        """The same request, as this class."""
+        return replace(request, limit=limit)
+
+    def anthropic(self) -> dict[str, Any]:
+        """The arguments of `client.messages.create` and `client.messages.stream`."""
+        from reverie.wire.native import without_foreign
+
+        sent = without_foreign(self)
+        options = {k: raw for k, (raw, _) in members(self.head.options).items() if k not in OURS}
+        options.setdefault("max_tokens", str(self._unstreamed()))
+        whole = _arguments(named(sent, options).body())
+        found = {key: value for key, value in whole.items() if key in _NAMED}
+        other = {key: value for key, value in whole.items() if key not in _NAMED}
+        if other:
+            found["extra_body"] = other
+        betas = ",".join(betas_of(sent))
+        if betas:
+            found["extra_headers"] = {"anthropic-beta": betas}
+        return found
+
+    def openai(self) -> dict[str, Any]:
+        """The arguments of `client.chat.completions.create`."""
+        return self.chat(official=True)
+
+    def chat(self, *, official: bool) -> dict[str, Any]:
+        """The same for a server that is not OpenAI's own, where `official` is false."""
+        from reverie.wire import chat
+        from reverie.wire.openai import cache_key
+
+        sent, key = self._limited(), cache_key(self)
+        return _arguments(chat.body(sent, key=key, streaming=False, official=official))
+
+    def responses(self) -> dict[str, Any]:
+        """The arguments of `client.responses.create`."""
+        from reverie.wire import responses
+        from reverie.wire.openai import cache_key
+
+        return _arguments(responses.body(self._limited(), key=cache_key(self), streaming=False))
+
+    def value(self) -> Object:
+        """Another name of `anthropic()`, until 1.0."""
+        return self.anthropic()
+
+    def _unstreamed(self) -> int:
+        most = OLDEST if _OLDEST.search(self.head.model) else UNSTREAMED
+        return min(self.limit or most, most)
+
+    def _limited(self) -> Request:
+        options = self.head.options
+        if self.limit and "max_tokens" not in members(options):
+            options = added(options, "max_tokens", str(self.limit))
+        return named(self, {k: raw for k, (raw, _) in members(options).items()})
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    return cast("dict[str, Any]", parse(text))
+
+
+def betas_of(request: Request) -> tuple[str, ...]:
+    """The betas a request's options name, and those that what it carries is refused without."""
+    options = {k: value for k, (_, value) in members(request.head.options).items()}
+    given = options.get("betas")
+    names = [str(b) for b in given] if isinstance(given, list) else []
+    if request.head.model != bare(request.head.model):
+        names.append(LONG_BETA)
+    if "context_management" in options:
+        names.append(MANAGEMENT_BETA)
+    blocks = (p.block for m in request.messages() for p in m.pieces)
+    if "compaction" in options or any(b.type == "compaction" for b in blocks):
+        names.append(COMPACTION_BETA)
+    thinking = options.get("thinking")
+    if isinstance(thinking, dict) and "block_binding" in thinking:
+        names.append(BINDING_BETA)
+    return tuple(dict.fromkeys(names))
+
+
+def named(request: Request, options: dict[str, str]) -> Request:
+    """The request with these options and the model's name as the provider knows it."""
+    head = replace(request.head, model=bare(request.head.model), options=joined(options))
+    return replace(request, head=head)
+
+
 @lru_cache(maxsize=64)
 def digest(text: str) -> str:
     """Of a part of the head: the same few texts, request after request."""
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def chain_at(request: Request, blocks: int) -> bytes:
+def chain_at(request: RequestBytes, blocks: int) -> bytes:
     """The chained digest of a request's first `blocks` message blocks."""
     if blocks > request.blocks:
         return b"past the end"
@@ -170,7 +278,7 @@ def _text_difference(part: str, before: str, after: str) -> Difference:
     return Difference(part, 0, byte, before[:80], after[:80])
 
 
-def _block_difference(before: Request, after: Request) -> Difference:
+def _block_difference(before: RequestBytes, after: RequestBytes) -> Difference:
     pairs = zip(_flat(before), [*_flat(after), ("", "")], strict=False)
     for at, ((role, raw), (new_role, new_raw)) in enumerate(pairs):
         if (role, raw) != (new_role, new_raw):
@@ -180,7 +288,7 @@ def _block_difference(before: Request, after: Request) -> Difference:
     return Difference("messages", after.blocks)
 
 
-def _flat(request: Request) -> Iterator[tuple[str, str]]:
+def _flat(request: RequestBytes) -> Iterator[tuple[str, str]]:
     for message in request.messages():
         for piece in message.pieces:
             yield message.role, piece.block.raw
@@ -266,7 +374,7 @@ def _markable(request: Request, at: int) -> int:
     return NOWHERE
 
 
-def _holding(request: Request, block: int) -> int:
+def _holding(request: RequestBytes, block: int) -> int:
     """The index of the message that holds a block, or would hold it."""
     low, high = 0, request.count - 1
     if high and request.at(high - 1).end <= block:

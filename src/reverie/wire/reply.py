@@ -1,4 +1,4 @@
-"""A model's whole answer in any form that people have it in, read as ours.
+"""A model's whole answer, its calls and its pieces, read from any form that people have it in.
 
 Messages, chat completions and responses; the SDKs' objects of any version, dicts, JSON texts, the
 events of a stream that has ended. Which format it is, the answer itself tells. An answer that
@@ -7,21 +7,21 @@ broke off or cannot be read raises InvalidMessage: there is no half reply.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from reverie import world
 from reverie.errors import InvalidMessage
 from reverie.light import dataclass
-from reverie.transcript.blocks import dump, parse
-from reverie.transcript.request import Request
-from reverie.wire import messages
-from reverie.wire.chat import ChatAnswer
-from reverie.wire.failures import Setback
-from reverie.wire.messages import Assembly
-from reverie.wire.reading import Format, plain
-from reverie.wire.responses import ResponsesAnswer
+from reverie.transcript.blocks import Block, block_of, dump, members, parse
+from reverie.transcript.records import AssistantMessage, Usage, UserMessage
+
+if TYPE_CHECKING:
+    from reverie import world  # the public signature of `like` names it so
+    from reverie.wire.chat import ChatAnswer
+    from reverie.wire.messages import Assembly
+    from reverie.wire.reading import Format
+    from reverie.wire.request import Request
+    from reverie.wire.responses import ResponsesAnswer
 
 WHERE = "the reply that was handed in"
 WANTED = "Hand in what the client returned: its object, its dict, or its stream once it has ended"
@@ -34,31 +34,124 @@ Observable: TypeAlias = object
 
 
 @dataclass(frozen=True, slots=True)
-class Reply(world.Reply):
+class ToolCall:
+    """A call the model made; `raw` is what it was given, as the model wrote it."""
+
+    id: str
+    name: str
+    raw: str
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What it was given, as a dict. Arguments that are no JSON object stand as their text
+        under `INVALID_JSON`, so that the tool can refuse them and the model reads why."""
+        try:
+            found = parse(self.raw)
+        except InvalidMessage:
+            found = None
+        return dict(found) if isinstance(found, dict) else {"INVALID_JSON": self.raw}
+
+    def result(self, content: object, *, is_error: bool = False) -> UserMessage:
+        """What the tool answered, for `Session.add`: a text, content blocks, or any other value,
+        which the model gets as JSON."""
+        value: dict[str, Any] = {"type": "tool_result", "tool_use_id": self.id}
+        value["content"] = _content(content, self.name)
+        return UserMessage((block_of({**value, "is_error": True} if is_error else value),), "tool")
+
+
+def _are_blocks(given: object) -> bool:
+    parts = cast("Sequence[object]", given) if isinstance(given, (list, tuple)) else ()
+    return bool(parts) and all(isinstance(part, Mapping) and "type" in part for part in parts)
+
+
+def _content(given: object, name: str) -> object:
+    """A text or content blocks as they are; any other value as its JSON."""
+    if isinstance(given, str) or _are_blocks(given):
+        return given
+    try:
+        return dump(given)
+    except InvalidMessage as error:
+        raise InvalidMessage(
+            f"a result is a text, content blocks, or what JSON can say: {error.what}",
+            where=f"{name}: {type(given).__name__}",
+            do="Make a text of it first",
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyContent:
+    """A whole response, in our form, with what else the provider said of it."""
+
+    blocks: tuple[Block, ...]
+    usage: Usage | None = None
+    stop_reason: str = ""
+    model: str = ""
+    provider: str = ""
+    message_id: str = ""
+    native: str = ""
+    applied_edits: str = "[]"
+    diagnostics: str = "null"
+
+    @property
+    def text(self) -> str:
+        return "".join(b.get("text") for b in self.blocks if b.type == "text")
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        return tuple(
+            ToolCall(b.call, b.get("name"), members(b.raw)["input"][0])
+            for b in self.blocks
+            if b.type == "tool_use" and "input" in b.value
+        )
+
+    def record(self) -> AssistantMessage:
+        return AssistantMessage(
+            self.blocks,
+            self.model,
+            self.provider,
+            self.message_id,
+            self.stop_reason,
+            self.usage,
+            self.native,
+            self.diagnostics,
+            self.applied_edits,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(ReplyContent):
     """A whole answer of a model, whichever API it came from."""
 
     @classmethod
     def of(cls, answer: Observable) -> Reply:
         """An SDK's object, a dict, a JSON text, or a stream that has ended, of any of the three
         APIs."""
-        return cls.like(as_reply(answer))
+        return as_reply(answer)
 
     @classmethod
     def like(cls, reply: world.Reply) -> Reply:
         """The same answer, as this class."""
-        if isinstance(reply, cls):
-            return reply
-        return cls(**{one.name: getattr(reply, one.name) for one in fields(world.Reply)})
+        return reply
 
 
-def as_reply(answer: Observable, request: Request | None = None) -> world.Reply:
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of an answer on its way, for people to watch; never recorded."""
+
+    kind: Literal["text", "thinking", "tool"]
+    text: str
+
+
+def as_reply(answer: Observable, request: Request | None = None) -> Reply:
     """An answer in our form. With the request that it answers, each of its calls gets a name
     that no other call of the session has."""
-    if isinstance(answer, world.Reply):
+    if isinstance(answer, Reply):
         return answer
     if isinstance(answer, str):
         return _read(parse(answer), answer, request)
     if isinstance(answer, Mapping) or _is_object(answer):
+        from reverie.wire.reading import plain
+
         value = plain(cast("object", answer))
         return _read(value, dump(value), request)
     events = _events(answer)
@@ -93,7 +186,12 @@ def format_of(value: object) -> Format | None:
     return "chat" if found.get("role") == "assistant" else None
 
 
-def _read(value: object, text: str, request: Request | None) -> world.Reply:
+def _read(value: object, text: str, request: Request | None) -> Reply:
+    from reverie.wire import messages
+    from reverie.wire.chat import ChatAnswer
+    from reverie.wire.failures import Setback
+    from reverie.wire.responses import ResponsesAnswer
+
     form = format_of(value)
     if form is None:
         raise _unknown(type(value).__name__)
@@ -131,7 +229,10 @@ def _events(answer: object) -> Iterable[object] | None:
     return cast("Iterable[object]", answer) if isinstance(answer, Iterable) else None
 
 
-def _streamed(events: Iterable[object], request: Request | None) -> world.Reply:
+def _streamed(events: Iterable[object], request: Request | None) -> Reply:
+    from reverie.wire.failures import Setback
+    from reverie.wire.reading import plain
+
     taken: Assembly | ChatAnswer | ResponsesAnswer | None = None
     for event in events:
         value = plain(event)
@@ -168,6 +269,10 @@ def _is_whole(value: object) -> bool:
 
 
 def _assembly(value: object, request: Request | None) -> Assembly | ChatAnswer | ResponsesAnswer:
+    from reverie.wire.chat import ChatAnswer
+    from reverie.wire.messages import Assembly
+    from reverie.wire.responses import ResponsesAnswer
+
     form = format_of(value)
     if form == "chat":
         return ChatAnswer(request, WHERE)

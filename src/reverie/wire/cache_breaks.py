@@ -24,8 +24,8 @@ from reverie.transcript.blocks import Json, elements, members, parse
 from reverie.transcript.fold import apply
 from reverie.transcript.messages import Piece
 from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Parts, Sent, Usage
-from reverie.transcript.request import Difference, Request, chain_at, render
 from reverie.transcript.view import EMPTY, View
+from reverie.wire.request import Difference, Request, chain_at, render
 
 What: TypeAlias = Request | Sent
 Cause: TypeAlias = Literal["changed", "expired", "provider", "unknown"]

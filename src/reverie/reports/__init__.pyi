@@ -1,0 +1,11 @@
+from reverie.reports.plots import MAX_POINTS as MAX_POINTS
+from reverie.reports.plots import PlotMark as PlotMark
+from reverie.reports.plots import Series as Series
+from reverie.reports.plots import areas as areas
+from reverie.reports.plots import lines as lines
+from reverie.reports.plots import ratios as ratios
+from reverie.reports.plots import shares as shares
+from reverie.reports.plots import short as short
+from reverie.reports.plots import stacked as stacked
+from reverie.reports.plots import steps as steps
+from reverie.reports.plots import thinned as thinned
