@@ -21,14 +21,9 @@ from reverie.session import Library, Session
 from reverie.settings import DEFAULTS
 from reverie.store import Forgotten, ForgottenWords, Memories, Project, canonical_root, digest
 from reverie.testing import call, reply
-from reverie.transcript import HeadSet
-from reverie.transcript import ResultDecided
-from reverie.transcript import block_of
-from reverie.upkeep import ForgetReport
-from reverie.upkeep import ForgetRun
-from reverie.wire import tool_result
-from reverie.wire import user
-from reverie.wire import render
+from reverie.transcript import HeadSet, ResultDecided, block_of
+from reverie.upkeep import ForgetReport, ForgetRun
+from reverie.wire import render, tool_result, user
 from tests.conftest import Scale
 from tests.faults import Death, When, every_kill, quick_folder
 from tests.memory.folders import index_faults

@@ -18,8 +18,8 @@ from reverie.api.memory import Memory
 from reverie.middleware.engine import Engine, EngineRules, Outgoing
 from reverie.middleware.shadow import ShadowRules
 from reverie.session.open_memory import OpenMemory
-from reverie.world import Say
 from reverie.wire.reply import Reply
+from reverie.world import Say
 
 if TYPE_CHECKING:
     from reverie.wire.reading import Format

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from reverie.errors import NotFound, ReverieError, StoreError
 from reverie.store import home as places
-from reverie.text.counts import plural
+from reverie.text.format import plural
 from reverie.world import Notice, Say, say_nothing
 
 if TYPE_CHECKING:

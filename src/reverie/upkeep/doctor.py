@@ -32,8 +32,7 @@ from reverie.store import home as places
 from reverie.store.journal import BadLine, Journal, LineFault
 from reverie.store.lock import FileLock
 from reverie.store.project import Project
-from reverie.text.format import plural
-from reverie.text.format import size
+from reverie.text.format import plural, size
 from reverie.text.terminal import line
 from reverie.transcript.blocks import text_block
 from reverie.transcript.fold import apply

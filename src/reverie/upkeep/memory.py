@@ -11,7 +11,6 @@ from reverie.memory.format.entry import TopicFile
 from reverie.memory.versions import Origin, Version
 from reverie.store.lists import ReviewItem
 from reverie.store.memories import Memories
-from reverie.text.format import plural
 
 
 @dataclass(frozen=True, slots=True)

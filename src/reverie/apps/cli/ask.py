@@ -17,13 +17,10 @@ from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import document, line, say, tell
 from reverie.errors import InvalidInput
 from reverie.session.open_memory import OpenMemory
-from reverie.session.recall.answer import Quote
-from reverie.session.recall.answer import answer
-from reverie.session.recall.answer import date_hits
+from reverie.session.recall.answer import Quote, answer, date_hits
 from reverie.session.recall.notes import saved
 from reverie.store.project import Project
-from reverie.text.format import days_since
-from reverie.text.format import plural
+from reverie.text.format import days_since, plural
 from reverie.text.untrusted import reveal
 
 LOOKED = 12

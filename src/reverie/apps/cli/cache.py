@@ -13,11 +13,9 @@ from reverie.apps.cli.show import Column, document, note, say, table
 from reverie.providers.choose import EMBEDDED
 from reverie.providers.prices import dollars, money
 from reverie.session.budget import Tally
-from reverie.session.library import Library
-from reverie.session.library import find_session
+from reverie.session.library import Library, find_session
 from reverie.store.project import Project
-from reverie.text.format import age
-from reverie.text.format import plural
+from reverie.text.format import age, plural
 from reverie.upkeep.cache import CacheReport, cache_report, counts
 
 LAST = 20

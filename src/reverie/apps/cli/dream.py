@@ -21,8 +21,7 @@ from reverie.apps.cli.options import CommandGroup, json_option, model_option, pr
 from reverie.apps.cli.show import Column, document, line, note, say, table
 from reverie.errors import NotAvailable, NotFound
 from reverie.store.project import Project
-from reverie.text.format import age
-from reverie.text.format import plural
+from reverie.text.format import age, plural
 from reverie.world import Notice
 
 if TYPE_CHECKING:

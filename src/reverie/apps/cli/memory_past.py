@@ -20,11 +20,9 @@ from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import PATIENCE, Column, console, document, line, note, say, table
 from reverie.errors import InvalidInput, NotFound
 from reverie.memory.versions import BY, By, Version, blame, difference
-from reverie.store.memories import Memories
-from reverie.store.memories import Reverted
+from reverie.store.memories import Memories, Reverted
 from reverie.store.project import Project
-from reverie.text.format import age
-from reverie.text.format import plural
+from reverie.text.format import age, plural
 from reverie.text.untrusted import reveal
 from reverie.upkeep.forget import ForgetReport, ForgetRun
 from reverie.upkeep.memory import describe_origin, version_value

@@ -22,8 +22,7 @@ from reverie.session.open_memory import OpenMemory
 from reverie.session.recall.answer import recall_rows
 from reverie.session.recall.ledger import LedgerTurn, ledgers
 from reverie.session.recall.notes import saved
-from reverie.store.project import Project
-from reverie.store.project import work_root
+from reverie.store.project import Project, work_root
 from reverie.text.format import plural
 from reverie.text.untrusted import reveal
 

@@ -28,9 +28,7 @@ from reverie.store.files import Folder
 from reverie.store.home import SessionFile, check_folder
 from reverie.store.journal import BadLine
 from reverie.store.project import Project
-from reverie.text.format import age
-from reverie.text.format import plural
-from reverie.text.format import size
+from reverie.text.format import age, plural, size
 from reverie.transcript.blocks import parse
 from reverie.upkeep import conversation, transfer
 from reverie.wire.request import render

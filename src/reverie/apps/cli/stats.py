@@ -13,8 +13,7 @@ from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, document, say, table, waiting
 from reverie.providers.prices import money
 from reverie.store.project import Project
-from reverie.text.format import number
-from reverie.text.format import plural
+from reverie.text.format import number, plural
 from reverie.upkeep.metrics import Day, Metrics
 from reverie.upkeep.stats import MemoryDay, Stats, project_stats
 

@@ -23,8 +23,7 @@ from reverie.providers.extras import extra
 from reverie.settings import environment
 from reverie.store import home as places
 from reverie.store.project import Project
-from reverie.text.format import plural
-from reverie.text.format import utc_minute
+from reverie.text.format import plural, utc_minute
 from reverie.text.untrusted import reveal
 from reverie.upkeep.check import scan_files
 

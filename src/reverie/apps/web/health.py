@@ -23,9 +23,8 @@ from reverie.apps.web.switches import budget, switches
 from reverie.apps.web.team import summary
 from reverie.errors import StoreError
 from reverie.memory.rules.ledger import MATCHED
+from reverie.reports.plots import bar, spark
 from reverie.session.open_memory import find_memory
-from reverie.reports.plots import bar
-from reverie.reports.plots import spark
 from reverie.store.rule_rows import list_rules
 from reverie.text.format import number, plural, utc_day
 from reverie.upkeep.check import fix_memory, plan_fix

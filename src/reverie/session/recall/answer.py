@@ -28,9 +28,9 @@ from reverie.memory.recall.ranking import Query
 from reverie.session.open_memory import OpenMemory
 from reverie.session.recall.checked import CheckedClaim, Repository
 from reverie.session.recall.meaning import embeddings_by, meaning
-from reverie.session.recall.notes import days
 from reverie.store.recall.index import RecallHit
 from reverie.store.written import FileTimes
+from reverie.text.format import days_since
 from reverie.text.tokens import terms
 from reverie.text.untrusted import strip
 from reverie.world import Notice
@@ -186,7 +186,7 @@ def _row(hit: RecallHit, memory: OpenMemory, now: float, root: Path | None) -> d
         "name": hit.name,
         "description": hit.description,
         "saved": hit.saved,
-        "days": days(hit.saved, now) if hit.saved else None,
+        "days": days_since(hit.saved, now) if hit.saved else None,
         "line": hit.line,
         "passage": hit.passage,
         "path": str(memory.index.folder / hit.file),
