@@ -119,11 +119,10 @@ def _places(agent: str, scope: Scope, project: Project) -> tuple[Path, Path]:
     home, root = project.home, project.root
     base = paths.base(project.settings, home)
     remote = None if base == home else places.find_project_folder(base, root)
-    place = paths.agent_folder(agent, scope, home=home, root=root, remote_project=remote)
-    name = place.folder.name
+    folder = paths.agent_folder(agent, scope, home=home, root=root, remote_project=remote)
     if scope == "user":
-        return place.folder, home / HISTORY / scope / name
-    return place.folder, project.sessions_folder / HISTORY / scope / name
+        return folder, home / HISTORY / scope / folder.name
+    return folder, project.sessions_folder / HISTORY / scope / folder.name
 
 
 def _must_be_real(folder: Path, scope: Scope, project: Project) -> None:

@@ -137,13 +137,12 @@ async def _engine(memory: Memory, say: Say, *, learns: bool) -> Engine:
     folder = str(ground.root)
     off = bool(ground.settings.memory_off())
     shadows = ShadowRules(
-        ground.home,
-        ground.environ,
+        ground.project,
         RulesModel,
         say,
         memory=not off,
         learns=learns,
-        place=lambda _: ground.project,
+        is_alone=True,
         memories=lambda _: ground.open(say),
     )
     ground.claim()

@@ -16,7 +16,7 @@ __getattr__ = offered(
         "foreign_exports": "exported items_in time_of",
         "forget": "ForgetReport Forgetting unfinished",
         "install": "CLIENTS",
-        "installed": "KnownClients",
+        "installed": "ClientSettings",
         "memory": "open_memory",
         "memory_index": "COUNTED MemoryQuery",
         "memory_transfer": "ImportCandidate exported_files import_file restore",

@@ -9,7 +9,7 @@ from reverie.upkeep.forget import ForgetReport as ForgetReport
 from reverie.upkeep.forget import Forgetting as Forgetting
 from reverie.upkeep.forget import unfinished as unfinished
 from reverie.upkeep.install import CLIENTS as CLIENTS
-from reverie.upkeep.installed import KnownClients as KnownClients
+from reverie.upkeep.installed import ClientSettings as ClientSettings
 from reverie.upkeep.memory import open_memory as open_memory
 from reverie.upkeep.memory_index import COUNTED as COUNTED
 from reverie.upkeep.memory_index import MemoryQuery as MemoryQuery

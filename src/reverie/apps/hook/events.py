@@ -125,8 +125,7 @@ def is_attended(environ: Mapping[str, str]) -> bool:
 
 
 def _flags(memory: Memory) -> Flags:
-    ground = grounds_of(memory)[0]
-    return Flags(ground.environ, home=ground.home, root=ground.root, settings=ground.settings)
+    return grounds_of(memory)[0].project.flags
 
 
 def _nothing(memory: Memory, told: Told) -> str:
