@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from reverie.agent import AgentMemory, agent_memories, open_agent_memory
+from reverie.agent import AgentMemory, open_agent_memory
 from reverie.clock import SystemClock
 from reverie.memory import SCOPES, Scope
 from reverie.settings import Settings
-from reverie.store import Project
+from reverie.store import Project, agent_memories
 from reverie.tools import ToolContext, bounded, standard
 from reverie.world import Notice
 

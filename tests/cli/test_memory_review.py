@@ -14,8 +14,8 @@ import pytest
 from reverie.apps.cli import Dialogs
 from reverie.apps.tui import ListPanel, TerminalScreen
 from reverie.memory import Origin, Trust
+from reverie.session import OpenMemory
 from reverie.store import Memories, Project
-from reverie.upkeep import open_memory
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.spec("18.review-edit")
@@ -30,8 +30,9 @@ Edit = Callable[[str], None]
 
 @contextmanager
 def opened(project: Path) -> Generator[Memories]:
-    with open_memory(Project.at(project), lambda _: None) as memories:
-        yield memories
+    with OpenMemory.of(Project.at(project)) as memory:
+        memory.record_changes()
+        yield memory.store
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from reverie.agent.parts import (
     tool_context,
 )
 from reverie.agent.path_rules import PathRules
-from reverie.agent.place import head_context, open_memories, project_at, system_prompt
+from reverie.agent.place import head_context, project_at, system_prompt
 from reverie.agent.recall_tools import recall_tools
 from reverie.agent.role import role_of
 from reverie.agent.subagents.crew import Crew
@@ -43,6 +43,7 @@ from reverie.session.context import path_rules
 from reverie.session.conversation import Layers
 from reverie.session.hooks import Hooks
 from reverie.session.loop import run_turn
+from reverie.session.open_memory import session_memory
 from reverie.session.opening import Head
 from reverie.session.recall.index import MemoryIndex
 from reverie.session.recall.select import sealed, selector_for
@@ -205,7 +206,7 @@ async def open_agent(
     role = role_of(wanted.agent, place, tools, model.name, timer, say)
     if role.type is not None:
         tools, wanted = role.tools, replace(wanted, system=role.system)
-    memories = None if wanted.private or wanted.agent else open_memories(place, timer, say)
+    memories = None if wanted.private or wanted.agent else session_memory(place, timer.now, say)
     await pull_at_start(memories, place, say)
     own: list[Agent] = []  # for what is given to the session and acts on the agent it is part of
     found = (

@@ -12,24 +12,21 @@ is refused, since a repository could have brought the link.
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from reverie.errors import PathRefused, ReverieError
-from reverie.memory import paths, prompt
-from reverie.memory.paths import SCOPES, Scope
+from reverie.memory import prompt
+from reverie.memory.paths import Scope
 from reverie.settings import Settings
-from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.memories import Memories
-from reverie.store.project import Project
+from reverie.store.project import Project, agent_memory
 from reverie.tools.remembering import RememberingFiles
 from reverie.world import Notice, Say, say_nothing
 
-HISTORY = "agent-memory-history"
 IGNORED = {"local": b"*\n", "project": b".reverie-*\n"}
 """What git leaves out: all of local memory, and of the committed one our locks."""
 
@@ -75,7 +72,7 @@ def open_agent_memory(
     if project.settings.memory_off():
         return None
     try:
-        folder, history = _places(agent, scope, project)
+        folder, history = agent_memory(project, agent, scope)
         _must_be_real(folder, scope, project)
         memories = Memories(
             folder, history, project.home, now=now, say=say, settings=project.settings
@@ -102,27 +99,6 @@ def section(memories: Memories, scope: Scope, settings: Settings) -> str:
             width=settings.index_line_characters,
         )
     )
-
-
-def agent_memories(project: Project) -> Iterator[tuple[Path, Path]]:
-    """Every agent's memory folder of this home and project, each with its history."""
-    for scope in SCOPES:
-        above = _places("any", scope, project)[0].parent
-        for name in sorted(os.listdir(above)) if above.is_dir() else ():
-            if (above / name).is_dir() and not (above / name).is_symlink():
-                with contextlib.suppress(PathRefused):  # no agent's: left alone
-                    yield _places(name, scope, project)
-
-
-def _places(agent: str, scope: Scope, project: Project) -> tuple[Path, Path]:
-    """The memory folder of an agent's type, and where its versions are kept."""
-    home, root = project.home, project.root
-    base = paths.base(project.settings, home)
-    remote = None if base == home else places.find_project_folder(base, root)
-    folder = paths.agent_folder(agent, scope, home=home, root=root, remote_project=remote)
-    if scope == "user":
-        return folder, home / HISTORY / scope / folder.name
-    return folder, project.sessions_folder / HISTORY / scope / folder.name
 
 
 def _must_be_real(folder: Path, scope: Scope, project: Project) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from reverie.agent.git_state import git_state
-from reverie.errors import NotFound, ReverieError
+from reverie.errors import NotFound
 from reverie.session.attachments import date_line, framed, local_date
 from reverie.session.context import gather, memory_section
 from reverie.session.recall.young import young_memories
@@ -31,17 +31,6 @@ def project_at(
     for problem in found.problems:
         say(Notice("settings", str(problem), "warning"))
     return found
-
-
-def open_memories(project: Project, clock: Clock, say: Say) -> Memories | None:
-    """The project's memory, or None where it is off or cannot be had, which is said."""
-    if project.settings.memory_off():
-        return None
-    try:
-        return Memories.of(project, now=clock.now, say=say)
-    except ReverieError as error:
-        say(Notice("memory", f"there is no long-term memory in this session: {error}", "warning"))
-        return None
 
 
 SEALED_ROUNDS = """\

@@ -1,4 +1,3 @@
-from reverie.api.address import Address as Address
 from reverie.api.async_fitter import AsyncFitter as AsyncFitter
 from reverie.api.async_memory import AsyncMemory as AsyncMemory
 from reverie.api.async_toolset import AsyncToolset as AsyncToolset
@@ -7,10 +6,6 @@ from reverie.api.blocking_faces import BlockingSession as BlockingSession
 from reverie.api.clients import RulesModel as RulesModel
 from reverie.api.learning import Learning as Learning
 from reverie.api.learning import beside as beside
-from reverie.api.pool import LIMIT as LIMIT
-from reverie.api.pool import Pool as Pool
-from reverie.api.pool import grounds as grounds
-from reverie.api.pool import shared as shared
 from reverie.api.roles import roles_of as roles_of
 from reverie.api.toolset import Answer as Answer
 from reverie.api.toolset import Offer as Offer

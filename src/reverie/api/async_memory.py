@@ -12,17 +12,8 @@ from pathlib import Path
 from typing import Protocol
 
 from reverie.api.toolset import Toolset
-from reverie.api.values import (
-    Answered,
-    Change,
-    Checked,
-    Dreamt,
-    Forgotten,
-    Found,
-    Pending,
-    Saved,
-    Undone,
-)
+from reverie.api.values import Answered, Change, Checked, Dreamt, Found, Pending, Saved, Undone
+from reverie.store.lists import Forgotten
 from reverie.world import Model
 
 

@@ -10,12 +10,14 @@ import os
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from reverie.api.clients import RulesModel
-from reverie.api.memory import Memory, grounds_of
+from reverie.api.memory import Memory
 from reverie.middleware.engine import Engine, EngineRules, Outgoing
 from reverie.middleware.shadow import ShadowRules
+from reverie.session.open_memory import OpenMemory
 from reverie.world import Reply, Say
 
 if TYPE_CHECKING:
@@ -133,17 +135,17 @@ class Learning:
 
 
 async def _engine(memory: Memory, say: Say, *, learns: bool) -> Engine:
-    ground = grounds_of(memory)[0]
-    folder = str(ground.root)
-    off = bool(ground.settings.memory_off())
+    project = memory.__project__
+    project = replace(project, cwd=project.root)
+    folder = str(project.root)
     shadows = ShadowRules(
-        ground.project,
+        project,
         RulesModel,
         say,
-        memory=not off,
+        memory=not project.settings.memory_off(),
         learns=learns,
         is_alone=True,
-        memories=lambda _: ground.open(say),
+        memories=lambda _: OpenMemory.of(project, say=say).store,
     )
-    ground.claim()
+    project.claim()
     return Engine(EngineRules(shadows, characters=ALWAYS, scope=f"{folder}\0", folder=folder))

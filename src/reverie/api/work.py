@@ -7,94 +7,91 @@ them, and they may be called inside a running event loop, whose thread they hold
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
-from reverie.agent.memory import agent_memories
-from reverie.api.pool import Ground, shared
 from reverie.api.values import Checked, Dreamt, Fault, Forgotten, Saved
 from reverie.api.waiting import run
-from reverie.api.writing import Writer
 from reverie.embedded import EmbeddedModel
 from reverie.errors import BudgetExceeded, InvalidMessage, NotFound
 from reverie.memory.format.entry import TopicFile
+from reverie.memory.versions import Origin
 from reverie.session.dream import doors
 from reverie.session.dream.run import dream as dream_once
 from reverie.session.extraction.past import Learned, PastSession
-from reverie.session.extraction.past import learn as go_through
+from reverie.session.open_memory import OpenMemory, lend_memory
 from reverie.store.lock import FileLock
 from reverie.store.memories import Memories
 from reverie.store.project import Project
 from reverie.transcript.blocks import text_block
 from reverie.transcript.records import AssistantMessage, Entry, UserMessage
-from reverie.upkeep.background import (
-    closing,
-    daily_budget,
-    dreaming,
-    learning_context,
-    learning_head,
-)
 from reverie.upkeep.check import check_memory, fix_memory
-from reverie.upkeep.forget import Forgetting
-from reverie.upkeep.past_files import past_in
-from reverie.world import Model, Notice
+from reverie.upkeep.forget import ForgetRun
+from reverie.upkeep.tasks import (
+    close_summariser,
+    daily_budget,
+    learn_past,
+    learning_context,
+    open_dreamer,
+)
+from reverie.upkeep.transfer import past_in
+from reverie.world import Model, Notice, Say
 
 LEARNING = "learning.lock"
 LEARNING_SECONDS = 50.0
 
 
-def place_of(ground: Ground) -> Project:
-    """An address as upkeep knows a project."""
-    return ground.project
-
-
 # Learning
 
 
-def learn(writer: Writer, messages: Sequence[object], model: Model | None) -> list[Saved]:
+def learn(
+    project: Project, messages: Sequence[object], model: Model | None, say: Say
+) -> list[Saved]:
     """Keep what is worth keeping in a conversation; what was gone through is not gone through
     again when the same conversation comes back longer."""
     entries = tuple(_entries(messages))
     if not entries:
         return []
-    return _learn(writer, PastSession(entries[0].id, entries, program="messages"), model)
+    past = PastSession(entries[0].id, entries, program="messages")
+    return _learn(project, past, model, say)
 
 
-def learn_recorded(writer: Writer, path: Path, model: Model | None = None) -> list[Saved]:
+def learn_recorded(
+    project: Project, file: str | os.PathLike[str], model: Model | None, say: Say
+) -> list[Saved]:
     """The same for a session file, of Claude Code or another program; one that is longer now is
     gone on with. Two that learn at once wait for each other."""
-    past = past_in(path, lambda text: writer.say(Notice("extraction", text)))
+    past = past_in(Path(file), lambda text: say(Notice("extraction", text)))
     if not past.entries:
         return []
-    writer.ground.claim()
-    with shared().opened(writer.ground, writer.say) as one:
-        lock = FileLock(one.memories.beside.root / LEARNING)
+    with lend_memory(project, say) as one:
+        lock = FileLock(one.store.beside.root / LEARNING)
     lock.acquire(LEARNING_SECONDS)
     try:
-        return _learn(writer, past, model)
+        return _learn(project, past, model, say)
     finally:
         lock.release()
 
 
-def _learn(writer: Writer, past: PastSession, model: Model | None) -> list[Saved]:
-    place, ground = place_of(writer.ground), writer.ground
+def _learn(project: Project, past: PastSession, model: Model | None, say: Say) -> list[Saved]:
     chosen = model or EmbeddedModel()
-    with ground.open(writer.say) as memories:
-        context = learning_context(place, ground.settings, memories, chosen, writer.say)
-        budget = daily_budget(place, ground.settings, chosen)
+    with OpenMemory.of(project, say=say) as opened:
+        context = learning_context(project, opened.store, chosen, say)
+        budget = daily_budget(project, chosen)
         try:
-            done = run(lambda: go_through(past, context, learning_head(context), budget))
+            done = run(lambda: learn_past(past, context, budget))
         finally:
             if budget is not None:
                 budget.close()
         for key, why in done.refused:
-            writer.say(Notice("extraction", f"{key} was not saved: {why}"))
+            say(Notice("extraction", f"{key} was not saved: {why}"))
         if done.over_budget:
             raise BudgetExceeded(done.stopped)
-        return list(_learned(memories, done))
+        return list(_learned(opened.store, done))
 
 
 def _learned(memories: Memories, done: Learned) -> Iterator[Saved]:
@@ -165,41 +162,38 @@ def _text(part: object) -> str:
 # Tidying
 
 
-def dream(writer: Writer, model: Model | None, dry_run: bool) -> Dreamt:
+def dream(project: Project, model: Model | None, say: Say, *, dry_run: bool) -> Dreamt:
     """Tidy the memory on a copy; what stands the checks lands as one step."""
-    ground = writer.ground
-    if not ground.is_there:
+    if not project.has_memory:
         return Dreamt("completed", reason="there is no memory yet")
-    place = place_of(ground)
     with (
-        ground.open(writer.say) as memories,
-        dreaming(place, ground.settings, memories, model or EmbeddedModel(), writer.say) as dreamer,
+        OpenMemory.of(project, say=say) as opened,
+        open_dreamer(project, opened.store, model or EmbeddedModel(), say) as dreamer,
     ):
 
         async def work() -> Dreamt:
-            async with closing(dreamer):
+            async with close_summariser(dreamer):
                 done = await dream_once(dreamer, "manual", dry_run=dry_run)
             return Dreamt(done.status, done.changed, done.summary, done.reason, done.id)
 
         done = run(work)
         if dry_run and done.status == "waiting":
-            doors.drop(memories, doors.find(memories, done.id))
+            doors.drop(opened.store, doors.find(opened.store, done.id))
         return done
 
 
 # Checking and forgetting
 
 
-def check(writer: Writer, fix: bool) -> Checked:
+def check(project: Project, origin: Origin, say: Say, *, fix: bool) -> Checked:
     """The faults of the memory at this address, and with `fix` the repairs that lose nothing."""
-    ground, place = writer.ground, place_of(writer.ground)
-    if not ground.is_there:
+    if not project.has_memory:
         return Checked(100)
-    with shared().opened(ground, writer.say) as one:
-        one.memories.look()
-        done = fix_memory(one.memories, place, writer.origin("check")) if fix else None
-        report = check_memory(one.memories, place)
-        steps = [v for v in one.memories.history.log() if done and v.group == done.group != ""]
+    with lend_memory(project, say) as one:
+        one.store.look()
+        done = fix_memory(one.store, project, origin) if fix else None
+        report = check_memory(one.store, project)
+        steps = [v for v in one.store.history.log() if done and v.group == done.group != ""]
     faults = tuple(
         Fault(each.kind, each.file, each.line, each.evidence, each.fix is not None)
         for each in report.findings
@@ -209,15 +203,9 @@ def check(writer: Writer, fix: bool) -> Checked:
     return Checked(report.score, faults, fixed, change, done.failed if done else "")
 
 
-def forget(writer: Writer, words: str, dry_run: bool) -> Forgotten:
+def forget(project: Project, words: str, *, dry_run: bool) -> Forgotten:
     """Take words out of everything under home, and prove it."""
-    ground = writer.ground
-    home, environ = ground.home, ground.environ
-    kept = ground.project.history_folder
-    outside = [] if ground.folder.is_relative_to(home) else [(ground.folder, kept)]
-    agents = agent_memories(ground.project)
-    work = Forgetting(home, environ, time.time, [*outside, *agents])
-    done = work.run(words, dry_run=dry_run)
+    done = ForgetRun.of(project).run(words, dry_run=dry_run)
     return Forgotten(
         tuple(one.path for one in done.touched),
         done.remaining,

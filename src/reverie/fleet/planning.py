@@ -16,9 +16,9 @@ from reverie.errors import NotFound, ReverieError
 from reverie.fleet.jobs import TEAM, Job, nightly, of_session
 from reverie.light import dataclass
 from reverie.session.library import Library
+from reverie.session.open_memory import find_memory
 from reverie.store.project import Project
 from reverie.team.values import check_repo
-from reverie.upkeep.memory import find_memory
 from reverie.upkeep.tasks import dream_gates, memory_roots
 from reverie.world import say_nothing
 

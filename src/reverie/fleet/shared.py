@@ -22,6 +22,7 @@ from reverie.light import dataclass
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.session.dream.branch import snapshot
+from reverie.session.open_memory import open_memory
 from reverie.session.team import connect
 from reverie.store import home as places
 from reverie.store import landing
@@ -34,7 +35,6 @@ from reverie.team.folder import why_not
 from reverie.team.round import Shared
 from reverie.team.sync import batches
 from reverie.team.values import BATCH_BYTES, Draft, RemoteState
-from reverie.upkeep.memory import open_memory
 from reverie.upkeep.tasks import Shown, TaskOutcome, TaskRun, dream_memory
 
 

@@ -8,6 +8,7 @@ client's request is not touched by that.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -17,8 +18,7 @@ from typing import Any, cast
 import anyio
 from anyio import to_thread
 
-from reverie.agent.place import open_memories, project_at
-from reverie.clock import SystemClock
+from reverie.agent.place import project_at
 from reverie.errors import NotFound
 from reverie.light import dataclass
 from reverie.memory.instructions import render
@@ -29,6 +29,7 @@ from reverie.middleware.outgoing import Asked
 from reverie.middleware.ruling import CallRules
 from reverie.middleware.speakers import messages_of
 from reverie.session.context import index_files
+from reverie.session.open_memory import session_memory
 from reverie.session.opening import Head
 from reverie.session.recall.young import young_memories
 from reverie.session.session import Session
@@ -83,7 +84,7 @@ class ShadowRules:
             return None
         if self.memories is not None:
             return self.memories(project)
-        return open_memories(project, SystemClock(), self.say)
+        return session_memory(project, time.time, self.say)
 
 
 class Shadow:

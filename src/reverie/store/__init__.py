@@ -28,7 +28,7 @@ __getattr__ = offered(
         "memory": "MAX_INDEX MemoryFolder",
         "objects": "Damaged LARGEST Objects object_key",
         "plain": "digest is_being_written open_plain read_plain temporary",
-        "project": "Project work_root",
+        "project": "Project agent_memories work_root",
         "recall.index": "HitKind MAX_INDEXED RecallHit RecallIndex",
         "rule_rows": "list_rules",
         "rules": "RuleStore compile_written",

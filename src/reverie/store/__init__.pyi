@@ -71,6 +71,7 @@ from reverie.store.plain import open_plain as open_plain
 from reverie.store.plain import read_plain as read_plain
 from reverie.store.plain import temporary as temporary
 from reverie.store.project import Project as Project
+from reverie.store.project import agent_memories as agent_memories
 from reverie.store.project import work_root as work_root
 from reverie.store.recall.index import MAX_INDEXED as MAX_INDEXED
 from reverie.store.recall.index import HitKind as HitKind

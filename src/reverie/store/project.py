@@ -8,12 +8,13 @@ is made; `reload` reads them again. Nothing is opened here, and only `claim` wri
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from reverie.errors import InvalidInput
+from reverie.errors import InvalidInput, PathRefused
 from reverie.light import dataclass
 from reverie.memory import paths
 from reverie.settings import Flags, Loaded, Settings, environment, load
@@ -23,6 +24,7 @@ from reverie.store import addresses
 from reverie.store import home as places
 
 HISTORY = "memory-history"
+AGENT_HISTORY = "agent-memory-history"
 Scope: TypeAlias = Literal["agent", "user", "project", "personal"]
 GivenSettings: TypeAlias = Settings | Mapping[str, object] | None
 
@@ -53,10 +55,11 @@ class Project:
         agent: str = "",
         environ: Mapping[str, str] | None = None,
         settings: GivenSettings = None,
+        is_name: bool = False,
     ) -> Project:
-        """Find a project by its folder or, where there is none, by its name."""
+        """Find a project by its folder or, where there is none or `is_name`, by its name."""
         base, known = home_and_environment(home, environ)
-        folder, name = _folder_or_name(path)
+        folder, name = (None, str(path)) if is_name else folder_or_name(path)
         if folder is None:
             root = addresses.named_project(base, name)
             return cls._addressed(base, root, known, settings, name).part(user, agent)
@@ -107,10 +110,7 @@ class Project:
 
     def part(self, user: str = "", agent: str = "") -> Project:
         """Return the part of one user, or of one kind of agent; itself where neither is given."""
-        for what, given in (("user", user), ("agent", agent)):
-            if not isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-                do = f"Give its name as {what}="
-                raise InvalidInput(f"`{what}` is a text", where=type(given).__name__, do=do)
+        check_part(user, agent)
         found = self
         for whose, which in ((user, ""), (user, agent)):
             if (whose, which) != (found.user, found.agent) and (whose or which):
@@ -233,8 +233,16 @@ def work_root(cwd: Path) -> Path:
     return start
 
 
-def _folder_or_name(given: str | os.PathLike[str]) -> tuple[Path | None, str]:
-    """A project is a folder or, where there is none, a name."""
+def check_part(user: str, agent: str) -> None:
+    """Refuse what names no user or agent."""
+    for what, given in (("user", user), ("agent", agent)):
+        if not isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            do = f"Give its name as {what}="
+            raise InvalidInput(f"`{what}` is a text", where=type(given).__name__, do=do)
+
+
+def folder_or_name(given: str | os.PathLike[str]) -> tuple[Path | None, str]:
+    """Return the folder of a project or, where there is none, its name."""
     text = os.fspath(given) or "."
     is_path = not isinstance(given, str) or text.startswith(("/", "./", "../"))
     if is_path or text in (".", "..") or os.path.isdir(text):
@@ -255,3 +263,26 @@ def _settings(
 def _kept_apart(settings: Settings) -> Settings:
     """Leave out where a project's memory is kept: an address has a folder of its own."""
     return replace(settings, memory_path_override=None, auto_memory_directory=None)
+
+
+# --- the memories of agents' types
+
+
+def agent_memory(project: Project, agent: str, scope: paths.Scope) -> tuple[Path, Path]:
+    """Return the memory folder of an agent's type, and where its versions are kept."""
+    home, root = project.home, project.root
+    base = paths.base(project.settings, home)
+    remote = None if base == home else places.find_project_folder(base, root)
+    folder = paths.agent_folder(agent, scope, home=home, root=root, remote_project=remote)
+    above = home if scope == "user" else project.sessions_folder
+    return folder, above / AGENT_HISTORY / scope / folder.name
+
+
+def agent_memories(project: Project) -> Iterator[tuple[Path, Path]]:
+    """Yield every agent's memory folder of this home and project, each with its history."""
+    for scope in paths.SCOPES:
+        above = agent_memory(project, "any", scope)[0].parent
+        for name in sorted(os.listdir(above)) if above.is_dir() else ():
+            if (above / name).is_dir() and not (above / name).is_symlink():
+                with suppress(PathRefused):  # no agent's: left alone
+                    yield agent_memory(project, name, scope)

@@ -26,6 +26,7 @@ from reverie.providers.extras import install_command
 from reverie.providers.openai import OpenAIModel
 from reverie.providers.prices import dollars, money
 from reverie.session.library import Library
+from reverie.session.open_memory import find_memory
 from reverie.settings.values import read_object
 from reverie.store import home as places
 from reverie.store.journal import BadLine, Journal, LineFault
@@ -40,7 +41,7 @@ from reverie.transcript.request import Request, render
 from reverie.transcript.view import EMPTY
 from reverie.upkeep import home_files
 from reverie.upkeep.installed import ClientSettings
-from reverie.upkeep.memory import find_memory, list_memories
+from reverie.upkeep.memory import list_memories
 from reverie.upkeep.plugin import is_outdated
 from reverie.upkeep.proxy_address import ProxyAddress, known_token, object_in, status
 from reverie.upkeep.retention import holder

@@ -22,7 +22,7 @@ import anyio
 from reverie.agent.mail.letters import LEAD, Letter, TeammateKeys, bounded
 from reverie.agent.mail.mailbox import Mailbox
 from reverie.agent.mail.post import Post
-from reverie.agent.place import open_memories, project_at
+from reverie.agent.place import project_at
 from reverie.agent.subagents.doing import doing
 from reverie.agent.subagents.hiring import (
     AllowedTools,
@@ -39,6 +39,7 @@ from reverie.clock import SystemClock
 from reverie.errors import InvalidInput, NotAvailable, NotFound
 from reverie.session.budget import Budget, weight
 from reverie.session.library import Library
+from reverie.session.open_memory import session_memory
 from reverie.session.rules import ProjectRules
 from reverie.session.turn import ToolStarted, TurnEvent, TurnResult
 from reverie.settings import environment
@@ -90,7 +91,7 @@ class Teammate:
         self._nudged = anyio.Event()
 
     def _rules(self, place: Project) -> ProjectRules | None:
-        memories = open_memories(place, self._clock, self.say)
+        memories = session_memory(place, self._clock.now, self.say)
         if memories is None:
             return None
         return ProjectRules(memories, place.root, place.cwd, place.user_home)

@@ -11,8 +11,9 @@ from reverie.apps.cli.memory import edit_memory
 from reverie.apps.cli.memory_open import by_user
 from reverie.apps.cli.memory_review import OUTCOMES, edit_item
 from reverie.apps.cli.show import clean, line
+from reverie.session.open_memory import find_memory
 from reverie.store.project import Project
-from reverie.upkeep.memory import find_memory, fold_case, list_memories
+from reverie.upkeep.memory import fold_case, list_memories
 
 if TYPE_CHECKING:
     from reverie.apps.tui.panels import Offer

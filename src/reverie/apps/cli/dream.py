@@ -109,13 +109,13 @@ def _dreamt(project: Path, place: Project, model: Model, dry_run: bool, *, quiet
     import anyio
 
     from reverie.session.dream.run import dream
-    from reverie.upkeep.background import closing
+    from reverie.upkeep.tasks import close_summariser
 
     with open_memory(project) as memories, dreaming(place, memories, model) as dreamer:
 
         async def work() -> Dream:
             shown = _unseen if quiet else _progress
-            async with closing(dreamer):
+            async with close_summariser(dreamer):
                 return await dream(dreamer, "manual", dry_run=dry_run, shown=shown)
 
         try:
@@ -127,9 +127,9 @@ def _dreamt(project: Path, place: Project, model: Model, dry_run: bool, *, quiet
 
 def dreaming(place: Project, memories: Memories, model: Model) -> AbstractContextManager[Dreamer]:
     """Everything a dream needs, without a session."""
-    from reverie.upkeep import background
+    from reverie.upkeep.tasks import open_dreamer
 
-    return background.dreaming(place, place.settings, memories, model, _said)
+    return open_dreamer(place, memories, model, _said)
 
 
 def _said(notice: Notice) -> None:
@@ -179,7 +179,7 @@ def _told(dream: Dream) -> None:
 def status(dream: str, as_json: bool, project: Path) -> None:
     """List the dreams of this project, newest first, and when the next one is due."""
     from reverie.session.dream.doors import find, known
-    from reverie.upkeep.dreams import next_dream
+    from reverie.upkeep.tasks import next_dream
 
     place = Project.at(project)
     with find_memory(project) as memories:

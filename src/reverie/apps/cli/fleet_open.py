@@ -151,9 +151,9 @@ def workshop(
     ledger: FleetLedger, place: Project, model: Model, *, home_budget: bool = False
 ) -> Workshop:
     from reverie.fleet.work import TASKS, Workshop
-    from reverie.upkeep.background import daily_budget
+    from reverie.upkeep.tasks import daily_budget
 
-    purse = daily_budget(place, place.settings, model) if home_budget else None
+    purse = daily_budget(place, model) if home_budget else None
     tasks: Mapping[str, FleetTask] = {**TASKS, "replay": _replay}
     purses = () if purse is None else (purse,)
     return Workshop(ledger, place, model, key=_key(place, model), tasks=tasks, purses=purses)

@@ -134,17 +134,15 @@ async def _one(
 def _budget(place: Project, model: Model, most: float | None) -> Budget | None:
     """What may be spent: as asked, else the day's; what costs nothing needs none."""
     from reverie.session.extraction.past import Allowance
-    from reverie.upkeep.background import daily_budget
+    from reverie.upkeep.tasks import daily_budget
 
-    settings = place.settings
-    return daily_budget(place, settings, model) if most is None else Allowance(most, settings)
+    return daily_budget(place, model) if most is None else Allowance(most, place.settings)
 
 
 def _ground(place: Project, memories: Memories, model: Model, *, dry: bool) -> ExtractionContext:
-    from reverie.upkeep.background import learning_context
+    from reverie.upkeep.tasks import learning_context
 
-    settings = place.settings
-    return learning_context(place, settings, memories, model, _heard, dry=dry)
+    return learning_context(place, memories, model, _heard, dry=dry)
 
 
 def _heard(notice: Notice) -> None:

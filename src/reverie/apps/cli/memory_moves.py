@@ -19,7 +19,6 @@ from reverie.store.files import Folder
 from reverie.store.lists import REVIEW
 from reverie.store.project import Project
 from reverie.text.counts import plural
-from reverie.upkeep.foreign_exports import System, exported
 from reverie.upkeep.memory_transfer import (
     HISTORY,
     MEMORY,
@@ -33,7 +32,7 @@ from reverie.upkeep.memory_transfer import (
     is_export,
     restore,
 )
-from reverie.upkeep.moving_in import UNVERIFIED, WAITS, Moved, MoveIn
+from reverie.upkeep.moving_in import UNVERIFIED, WAITS, Moved, MoveIn, System, exported
 
 SHOWN, SHOWN_JSON = 5, 1_000
 """Texts that are shown of each outcome and reason; all of them are counted."""

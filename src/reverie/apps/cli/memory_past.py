@@ -15,7 +15,6 @@ from typing import Any
 
 import click
 
-from reverie.agent.memory import agent_memories
 from reverie.apps.cli.memory_open import by_user, find_memory, open_memory, text_from
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import PATIENCE, Column, console, document, line, note, say, table
@@ -25,7 +24,7 @@ from reverie.store.memories import Memories, Reverted
 from reverie.store.project import Project
 from reverie.text.counts import age, plural
 from reverie.text.untrusted import reveal
-from reverie.upkeep.forget import ForgetReport, Forgetting
+from reverie.upkeep.forget import ForgetReport, ForgetRun
 from reverie.upkeep.memory import describe_origin, version_value
 
 _SHORT = 8
@@ -184,7 +183,7 @@ def forget(words: str, dry_run: bool, yes: bool, as_json: bool, project: Path) -
     run it again with the same words.
     """
     text = text_from(words)
-    work = _work(Project.at(project))
+    work = ForgetRun.of(Project.at(project))
     if not dry_run and not yes:
         if as_json:
             raise InvalidInput("--json cannot ask for confirmation", do="Give --yes or --dry-run")
@@ -202,13 +201,7 @@ def forget(words: str, dry_run: bool, yes: bool, as_json: bool, project: Path) -
         raise click.exceptions.Exit(1)
 
 
-def _work(place: Project) -> Forgetting:
-    memory, kept = place.memory_folder, place.history_folder
-    outside = [] if memory.is_relative_to(place.home) else [(memory, kept)]
-    return Forgetting(place.home, place.environ, time.time, [*outside, *agent_memories(place)])
-
-
-def _watched(work: Forgetting, text: str, *, dry_run: bool) -> ForgetReport:
+def _watched(work: ForgetRun, text: str, *, dry_run: bool) -> ForgetReport:
     """Run it; on a terminal, with a sign of life once a second has passed."""
     if not sys.stderr.isatty():
         return work.run(text, dry_run=dry_run)

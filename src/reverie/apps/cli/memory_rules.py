@@ -16,7 +16,7 @@ from reverie.memory.rules.match import LEVELS
 from reverie.store.project import Project
 from reverie.store.rule_rows import RuleRow, applies, list_rules
 from reverie.text.untrusted import reveal
-from reverie.upkeep.rules import matches, set_level
+from reverie.upkeep.check import matches, set_level
 
 
 @click.group(invoke_without_command=True)

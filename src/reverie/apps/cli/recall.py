@@ -18,12 +18,13 @@ from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import document, line, say, tell
 from reverie.errors import InvalidInput, NotFound
 from reverie.session.library import Library, find_session
+from reverie.session.open_memory import OpenMemory
+from reverie.session.recall.answer import recall_rows
 from reverie.session.recall.ledger import LedgerTurn, ledgers
 from reverie.session.recall.notes import saved
 from reverie.store.project import Project, work_root
 from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
-from reverie.upkeep.recall import recall_rows
 
 COUNT = 10
 MAX = 1_000
@@ -61,7 +62,8 @@ def recall(
     text = text_from(given)
     now = time.time()
     root = work_root(Path(project)) if explain else None
-    rows = recall_rows(Project.at(project), text, now, k, tell, root)
+    with OpenMemory.of(Project.at(project), say=tell) as memory:
+        rows = recall_rows(memory, text, now, k, root)
     if as_json:
         document(rows)
         return

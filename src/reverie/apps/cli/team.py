@@ -26,7 +26,7 @@ from reverie.store import home as places
 from reverie.store.project import Project
 from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
-from reverie.upkeep.scan import scan_files
+from reverie.upkeep.check import scan_files
 
 if TYPE_CHECKING:
     from reverie.team.store import TeamStore

@@ -17,21 +17,18 @@ from typing import Any, TypeVar
 import jinja2
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from reverie.agent.memory import agent_memories
 from reverie.apps.web import show
 from reverie.apps.web.events import Hub
 from reverie.apps.web.figures import Commands, ProjectFigures
 from reverie.errors import NotFound
 from reverie.memory.format.entry import is_topic
 from reverie.session.library import Library
+from reverie.session.open_memory import OpenMemory
 from reverie.store.memories import Memories
 from reverie.store.project import Project
 from reverie.upkeep.derived import NAME, Derived
-from reverie.upkeep.forget import Forgetting
-from reverie.upkeep.memory import find_memory
 from reverie.upkeep.memory_index import MemoryRows
 from reverie.upkeep.projects import project_name
-from reverie.upkeep.recall import OpenRecall
 from reverie.upkeep.savings import Savings
 from reverie.upkeep.session_index import SessionIndex
 from reverie.world import Notice
@@ -122,7 +119,7 @@ class Desk:
         self.sessions = SessionIndex(self.base, self.library, self.settings)
         self.memories = MemoryRows(self.base, place)
         self.savings = Savings(self.base, self.settings)
-        self.recall = OpenRecall(place, self.say)
+        self.open_memory = OpenMemory.of(place, say=self.say)
         self.hub = Hub()
         self.figures = ProjectFigures(self)
         self.commands = Commands(place.environ)
@@ -133,7 +130,6 @@ class Desk:
         self.due = ""  # when the next dream is due, as last looked at
         self._memory: Memories | None = None
         self._worked_out: dict[Any, tuple[Any, Any]] = {}
-        self._opened: contextlib.ExitStack = contextlib.ExitStack()
         self._lock = threading.RLock()
         self._templates = _templates(self)
 
@@ -146,8 +142,7 @@ class Desk:
         self.closed = True
         self.commands.stop()
         self.settle(PATIENCE)
-        self.recall.close()
-        self._opened.close()
+        self.open_memory.close()
         self.library.close()
         self.base.close()
 
@@ -161,8 +156,7 @@ class Desk:
         """The project's memory; None where there is none yet."""
         with self._lock:
             if self._memory is None:
-                opened = find_memory(self.place, self.say, create=create)
-                self._memory = self._opened.enter_context(opened)
+                self._memory = self.open_memory.find_store(create=create)
             yield self._memory
 
     def between_changes(self, memories: Memories, make: Callable[[Memories], _T]) -> _T:
@@ -222,19 +216,20 @@ class Desk:
         """A page for somebody who is not let in: it tells nothing of the project."""
         return self._templates.get_template(name).render(values)
 
-    @contextlib.contextmanager
-    def asking(self) -> Generator[None]:
-        """One search at a time: the recall index is shared with other programs."""
-        with self._lock:
-            yield
+    def recall_rows(self, question: str, most: int) -> list[dict[str, Any]]:
+        """Search the memory, one search at a time; the keeper refreshes what is slow."""
+        from reverie.session.recall.answer import recall_rows
 
-    def forgetting(self) -> Forgetting:
-        """What erases words from every file under home."""
-        place = self.place
-        memory, kept = place.memory_folder, place.history_folder
-        outside = [] if memory.is_relative_to(place.home) else [(memory, kept)]
-        more = [*outside, *agent_memories(place)]
-        return Forgetting(place.home, place.environ, time.time, more)
+        with self._lock:
+            memory = self.open_memory
+            if memory.is_searchable:
+                memory.keep_index()
+            return recall_rows(memory, question, time.time(), most, self.place.root, beside=True)
+
+    def refresh_recall(self) -> None:
+        """Bring the recall index up to date, where anybody has asked yet."""
+        with self._lock:
+            self.open_memory.refresh_index()
 
     def screens(self) -> tuple[tuple[str, str, str], ...]:
         """The screens in the menu; the fleet's where there is one."""

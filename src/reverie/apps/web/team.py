@@ -19,6 +19,7 @@ from reverie.apps.web.desk import Ask, Desk
 from reverie.apps.web.memories import by_user
 from reverie.errors import NotFound
 from reverie.memory.versions import Version
+from reverie.session.open_memory import find_memory
 from reverie.session.team import (
     DIFFERS,
     connect,
@@ -28,7 +29,6 @@ from reverie.session.team import (
     team_status,
 )
 from reverie.store.memories import Memories
-from reverie.upkeep.memory import find_memory
 from reverie.upkeep.timeline import Values
 
 MAX_LOG = 50
