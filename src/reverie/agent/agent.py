@@ -303,7 +303,7 @@ async def _joined(
     servers.join(tools)
     settings = place.settings
     each = settings.restore_skill_tokens * settings.text_bytes_per_token
-    rules = path_rules(place.cwd, settings, home=place.home, environ=place.environ)
+    rules = path_rules(place)
     agents = AgentNews(lambda: own[0].crew if own else None)
     reads = PathRules(rules, place.worktree, lambda: own[0].toolbox.context.reads)
     yield Attachments(place.worktree, bytes_each=each, sources=(servers, reads, agents))

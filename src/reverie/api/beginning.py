@@ -202,10 +202,7 @@ class _Opening:
         section = memory_section(settings, folder, by_itself=True, say=self.say)
         scanned = folder.scan()
         found = gather(
-            self.cwd,
-            settings,
-            home=self.ground.home,
-            environ=self.ground.environ,
+            replace(self.ground, cwd=self.cwd, settings=settings),
             memory=folder,
             young=(*self._around(), *young_memories(self.memories, settings, scanned)),
             scanned=scanned,

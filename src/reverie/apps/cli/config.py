@@ -81,7 +81,7 @@ def get(name: str, as_json: bool, project: Path) -> None:
 def set_one(name: str, value: str, as_json: bool, project: Path) -> None:
     """Set a setting for yourself, in all projects. It counts from the next start on."""
     place = Project.at(project)
-    change_setting(place.home, name, value, place.environ)
+    change_setting(place, name, value)
     _tell(place, setting_named(name), as_json)
 
 
@@ -94,7 +94,7 @@ def unset(name: str, as_json: bool, project: Path) -> None:
     place = Project.at(project)
     field = setting_named(name)
     if (place.home / SETTINGS_FILE).exists():
-        change_setting(place.home, name, None, place.environ)
+        change_setting(place, name, None)
     _tell(place, field, as_json)
 
 

@@ -59,7 +59,7 @@ def list_all(as_json: bool, project: Path) -> None:
 def set_one(name: str, value: str, as_json: bool, project: Path) -> None:
     """Set a flag. Running processes notice the change too."""
     place = Project.at(project)
-    change_flag(place.home, name, parse_flag(name, value))
+    change_flag(place, name, parse_flag(name, value))
     _tell(place, name, as_json)
 
 
@@ -72,7 +72,7 @@ def unset(name: str, as_json: bool, project: Path) -> None:
     place = Project.at(project)
     flag_named(name)
     if (place.home / FLAGS_FILE).exists():
-        change_flag(place.home, name, None)
+        change_flag(place, name, None)
     _tell(place, name, as_json)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from reverie.apps.cli.desk import Screen
@@ -15,9 +16,7 @@ REASON = "this project asks to read a file outside it, now and in later sessions
 
 def ask_for_files(place: Project, cwd: Path, screen: Screen) -> None:
     """One question for each file that nobody approved yet; a no is not kept."""
-    found = instruction_files(
-        cwd, place.settings, home=place.home, environ=place.environ
-    ).unapproved
+    found = instruction_files(replace(place, cwd=cwd)).unapproved
     record = IncludeApprovals(place.home)
     for one in found:
         subject = f"{one.path}, wanted by {one.by}"
