@@ -43,12 +43,12 @@ class OpenMemory:
     the index, so that looking leaves no trace.
     """
 
-    def __init__(self, project: Project, now: Callable[[], float], say: Say) -> None:
+    def __init__(self, project: Project, now: Callable[[], float] | None, say: Say) -> None:
         self.project = project
         self.listener = say
         self.lock = threading.RLock()
         self.users = 0
-        self._now = now
+        self._now = now or time.time
         self._store: Memories | None = None
         self._index: MemoryIndex | None = None
         self._folder: MemoryFolder | None = None
@@ -58,7 +58,7 @@ class OpenMemory:
 
     @classmethod
     def of(
-        cls, project: Project, *, now: Callable[[], float] = time.time, say: Say = say_nothing
+        cls, project: Project, *, now: Callable[[], float] | None = None, say: Say = say_nothing
     ) -> OpenMemory:
         """Open a project's memory; close it, or use it as a context."""
         return cls(project, now, say)
