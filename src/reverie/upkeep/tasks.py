@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from anyio import to_thread
 
@@ -293,15 +293,3 @@ async def sync_memory(place: ProjectPlace, run: TaskRun) -> TaskOutcome:
         if isinstance(memories, TaskOutcome):
             return memories
         return await to_thread.run_sync(work, memories)
-
-
-def outcome_value(outcome: TaskOutcome) -> dict[str, Any]:
-    """For JSON."""
-    return {
-        "result": outcome.result,
-        "code": outcome.code,
-        "reason": outcome.reason,
-        "files": outcome.files,
-        "requests": outcome.requests,
-        "cost": round(outcome.cost, 2),
-    }
