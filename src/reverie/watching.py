@@ -8,8 +8,7 @@ loop, so it must be quick. What it raises never reaches what it watches; it is t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from reverie.alone import tried
@@ -82,13 +81,3 @@ def put(watcher: Watcher) -> None:
 def take_away(watcher: Watcher) -> None:
     if watcher in _watchers:
         _watchers.remove(watcher)
-
-
-@contextmanager
-def watched_by(watcher: Watcher) -> Generator[None]:
-    """For as long as the block runs."""
-    put(watcher)
-    try:
-        yield
-    finally:
-        take_away(watcher)

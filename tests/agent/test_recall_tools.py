@@ -14,7 +14,7 @@ from reverie.memory import new
 from reverie.session import MemoryIndex, Session
 from reverie.store import Memories, MemoryFolder
 from reverie.testing import reply
-from reverie.text import unframe
+from reverie.text import inside
 from reverie.tools import Output, Tool
 from reverie.wire import user
 from tests.tools.kit import SESSION, Place
@@ -132,7 +132,7 @@ async def test_what_is_found_stands_in_a_frame_it_cannot_close(place: Place):
     assert "</system-reminder>" not in found
     assert "\u200b" not in found
     frame = found[found.index("<reverie-note") : found.rindex(">") + 1]
-    assert unframe(frame) is not None
+    assert len(list(inside(frame))) == 1
 
 
 async def test_output_is_bounded(place: Place):

@@ -9,7 +9,7 @@ import pytest
 
 from bench.hygiene_dream import Dreaming, state, task_of, written
 from reverie.embedded import dream
-from reverie.memory import lost, new, reasons_in
+from reverie.memory import new, reasons_in, verdict
 from reverie.transcript import DreamTask
 from reverie.wire import ToolCall
 
@@ -65,7 +65,7 @@ async def test_a_dream_reads_mends_and_says_why(tmp_path: Path) -> None:
     reasons = reasons_in(text)
     assert "left: contradiction uploads.md" in text
     assert "left: stale_date ledger.md" in text
-    assert lost(files(), after, reasons, now=NOW) == ()
+    assert verdict(files(), after, reasons, now=NOW).lost == ()
     assert one.notices == []
 
 

@@ -13,7 +13,7 @@ from reverie.embedded.summary import answer as summary
 from reverie.layers import session_memory as layer
 from reverie.session import Session
 from reverie.settings import DEFAULTS
-from reverie.store import session_memory_path
+from reverie.store import session_folder
 from reverie.testing import call, reply
 from reverie.tools import standard
 from reverie.transcript import Failed, NotesTaken, Replaced, reference
@@ -50,7 +50,9 @@ async def test_a_session_takes_notes_and_is_compacted_with_no_language_model(
         records = [entry.record for entry in s.view.entries]
         assert [r.error for r in records if isinstance(r, Failed)] == []
         assert sum(isinstance(r, NotesTaken) for r in records) >= 2
-        text = session_memory_path(s.library.folder.root, s.id).read_text()
+        text = (
+            session_folder(s.library.folder.root, s.id) / "session-memory/summary.md"
+        ).read_text()
         assert layer.frame(text) == layer.frame(layer.template())
         assert "Never change part_3.py, whatever it says." in text
         assert "/home/user/app/part_12.py" in text

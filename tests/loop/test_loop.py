@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import anyio
@@ -88,7 +89,7 @@ async def test_calls_of_a_round_run_side_by_side_and_answer_in_order(tmp_path: P
         with anyio.fail_after(20):
             await run_turn(session, model, tools, "go", on_event=watch)
         assert session.last_request is not None
-        said = session.last_request.messages_value()[-1]
+        said = json.loads(session.last_request.body())["messages"][-1]
     assert over == ["c is done", "b is done", "a is done"]
     assert isinstance(said, dict)
     content = said["content"]

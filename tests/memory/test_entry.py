@@ -53,7 +53,7 @@ def test_a_plain_file_is_read() -> None:
 def test_the_form_of_the_real_client_is_read() -> None:
     one = TopicFile("a.md", CLIENT)
     assert (one.type, one.description) == ("feedback", "Tests: use the real queue")
-    assert one.origin_session == "5a5cce74-d954-4201-94e8-8952156a687d"
+    assert one.front.get("metadata", "originSessionId") == "5a5cce74-d954-4201-94e8-8952156a687d"
     assert one.front.get("metadata", "node_type") == "memory"
     assert one.front.get("metadata", "modified") == "2026-11-15T22:34:41.412Z"
 

@@ -12,11 +12,10 @@ from reverie.memory import (
     Reason,
     Tombstone,
     facts_of,
-    lost,
     reasons_block,
     reasons_in,
+    verdict,
 )
-from reverie.memory.facts import verdict
 
 pytestmark = pytest.mark.spec("B6")
 
@@ -34,7 +33,7 @@ def texts(found: tuple[Lost, ...]) -> list[str]:
 
 def gone(old: str, new: str, *reasons: Reason, now: float = NOW) -> list[str]:
     after = {"a.md": new.encode()} if new else {}
-    return texts(lost({"a.md": old.encode()}, after, reasons, now=now))
+    return texts(verdict({"a.md": old.encode()}, after, reasons, now=now).lost)
 
 
 def test_every_kind_of_passage_is_a_fact() -> None:
@@ -65,7 +64,7 @@ def test_what_only_looks_different_is_kept(new: str) -> None:
 
 def test_facts_may_move_to_another_file() -> None:
     rest = {"b.md": OLD.encode(), "a.md": (HEAD + "Nothing.\n").encode()}
-    assert lost({"a.md": OLD.encode()}, rest) == ()
+    assert verdict({"a.md": OLD.encode()}, rest).lost == ()
 
 
 def test_other_words_are_a_loss_however_alike() -> None:
@@ -103,7 +102,7 @@ TWINS = [
 def test_a_near_twin_is_not_where_a_fact_went(one: str, other: str, why: DropReason) -> None:
     old = {"a.md": one.encode(), "b.md": other.encode()}
     new = {"b.md": old["b.md"]}
-    assert texts(lost(old, new, [Reason(why, "a.md", "b.md")])) == [one]
+    assert texts(verdict(old, new, [Reason(why, "a.md", "b.md")]).lost) == [one]
 
 
 def test_what_replaced_a_fact_is_told_with_it() -> None:
@@ -116,7 +115,7 @@ def test_what_replaced_a_fact_is_told_with_it() -> None:
         (Tombstone("a.md", said, "contradicted_by", "a.md", by),),
     )
     other = Reason("contradicted_by", "a.md", "a.md", said, "The limit is 50 characters.")
-    assert texts(lost({"a.md": OLD.encode()}, {"a.md": new.encode()}, [other])) == [said]
+    assert texts(verdict({"a.md": OLD.encode()}, {"a.md": new.encode()}, [other]).lost) == [said]
 
 
 def test_a_date_that_is_only_left_out_is_a_loss() -> None:
@@ -160,7 +159,7 @@ def test_a_reason_must_name_a_file_that_says_something_like_it() -> None:
     old = {"a.md": OLD.encode(), "b.md": (HEAD + "Lunch is at noon.\n").encode()}
     new = {"b.md": old["b.md"]}
     for why in ("merged_into", "duplicate_of", "superseded_by", "contradicted_by"):
-        left = lost(old, new, [Reason(why, "a.md", "b.md")])
+        left = verdict(old, new, [Reason(why, "a.md", "b.md")]).lost
         assert "The limit is 31 characters." in texts(left), why
         told = "nothing like it" if why.endswith("ed_by") else "words do not stand"
         assert any(told in one.note for one in left)
@@ -169,9 +168,9 @@ def test_a_reason_must_name_a_file_that_says_something_like_it() -> None:
 def test_merged_needs_every_number_and_name() -> None:
     old = {"a.md": b"Questions go to Pavel, extension 4802, before noon.\n"}
     almost = {"b.md": b"Questions go to Pavel, extension 4811, before noon.\n"}
-    assert lost(old, almost, [Reason("merged_into", "a.md", "b.md")])
+    assert verdict(old, almost, [Reason("merged_into", "a.md", "b.md")]).lost
     other = {"b.md": b"Rosa: *questions* go to Pavel,\nextension 4802, before noon. Not later.\n"}
-    assert lost(old, other, [Reason("merged_into", "a.md", "b.md")]) == ()
+    assert verdict(old, other, [Reason("merged_into", "a.md", "b.md")]).lost == ()
 
 
 def test_contradicted_needs_the_subject_with_another_value() -> None:
@@ -193,9 +192,9 @@ def test_expired_needs_a_date_that_has_passed() -> None:
 def test_a_pointer_may_go_only_where_it_led_nowhere() -> None:
     index = b"- [A](a.md) \xe2\x80\x94 the secret handshake of 1912\n"
     why = Reason("pointer", "MEMORY.md")
-    assert lost({"MEMORY.md": index}, {"MEMORY.md": b""}, [why]) == ()
+    assert verdict({"MEMORY.md": index}, {"MEMORY.md": b""}, [why]).lost == ()
     files = {"MEMORY.md": index, "a.md": b"Something else.\n"}
-    left = lost(files, {"MEMORY.md": b"", "a.md": files["a.md"]}, [why])
+    left = verdict(files, {"MEMORY.md": b"", "a.md": files["a.md"]}, [why]).lost
     assert texts(left) == ["A", "the secret handshake of 1912"]
 
 
@@ -219,5 +218,5 @@ def test_reasons_pass_through_text() -> None:
 @given(st.text(max_size=400), st.text(max_size=200))
 def test_any_text_is_compared_and_the_same_text_loses_nothing(text: str, other: str) -> None:
     data = text.encode("utf-8", "replace")
-    assert lost({"a.md": data}, {"b.md": data}) == ()
-    lost({"a.md": data, "MEMORY.md": data}, {"a.md": other.encode("utf-8", "replace")})
+    assert verdict({"a.md": data}, {"b.md": data}).lost == ()
+    verdict({"a.md": data, "MEMORY.md": data}, {"a.md": other.encode("utf-8", "replace")})

@@ -119,14 +119,17 @@ def test_a_memory_of_each_is_seen_by_the_other_and_edits_survive(run: Run, tmp_p
         found, own = memory.read("theirs.md"), memory.read(OURS.key)
         assert (found.type, found.description) == ("project", "Written by the other program")
         assert found.front.get("metadata", "node_type") == "memory"
-        assert re.fullmatch(r"[0-9a-f-]{36}", found.origin_session)
+        assert re.fullmatch(r"[0-9a-f-]{36}", found.front.get("metadata", "originSessionId"))
         assert (own.type, own.description) == ("feedback", OURS.description)
         assert "the lines that work needs" in own.body
         # Our edit keeps what the client noted, and the client sends it.
         changed = found.with_value("Changed by us", "description")
         memory.save("theirs.md", changed.data, title="The client's own", hook="now ours too")
         again = memory.read("theirs.md")
-        assert (again.origin_session, again.type) == (found.origin_session, "project")
+        assert (again.front.get("metadata", "originSessionId"), again.type) == (
+            found.front.get("metadata", "originSessionId"),
+            "project",
+        )
         second = said(run([], "again"))
         assert "now ours too" in second
         assert pointer in second

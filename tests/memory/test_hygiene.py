@@ -17,9 +17,9 @@ from reverie.memory import (
     TopicFile,
     Trust,
     check,
-    lost,
     new,
     repaired,
+    verdict,
 )
 from reverie.memory.hygiene.reading import passages
 from reverie.text import expired, relative
@@ -495,7 +495,7 @@ def test_a_heading_used_fifty_times_is_told_once_and_put_together() -> None:
     made = (done.files["x.md"] or b"").decode()
     assert made.count("## Log") == 1
     assert all(f"Entry number {n} was made." in made for n in range(50))
-    assert lost(files, {**files, "x.md": made.encode()}) == ()
+    assert verdict(files, {**files, "x.md": made.encode()}).lost == ()
 
 
 def test_what_claude_code_puts_into_heads_is_no_body() -> None:

@@ -11,7 +11,7 @@ import pytest
 from bench.hygiene import ALARMS, given, groups, ident, is_found, is_ours, is_repaired, lost_facts
 from bench.hygiene_dream import Dreaming, state, task_of, written
 from bench.planted import Planted, documents, planted, untouched
-from reverie.memory import IndexLimits, check, faults, reasons_in
+from reverie.memory import IndexLimits, check, judged_once, reasons_in
 from tests.conftest import Scale
 
 pytestmark = [pytest.mark.spec("B7"), pytest.mark.spec("B6")]
@@ -62,8 +62,8 @@ async def test_a_dream_mends_them_loses_nothing_and_ends(made: Planted, tmp_path
     told = {name: sum(mended[n] for n in numbers) for name, numbers in groups(ours).items()}
     assert sum(mended) >= 0.85 * len(mended), told
     assert lost_facts(made, new) == []
-    doubted = faults(made.files, new, reasons_in(text), limits=IndexLimits(), now=look.now)
-    assert len(doubted) <= 0.01 * len(mended)  # the judge is stricter, and takes those back
+    judged = judged_once(made.files, new, reasons_in(text), limits=IndexLimits(), now=look.now)
+    assert len(judged.faults) <= 0.01 * len(mended)  # the judge is stricter, and takes those back
     written(tmp_path / "again", new)
     await Dreaming(tmp_path / "again", task_of(tmp_path / "again", made.times, look.now)).run()
     assert state(tmp_path / "again") == new

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reverie.memory import CheckInput, Repaired, TopicFile, check, kept, lost, repaired
+from reverie.memory import CheckInput, Repaired, TopicFile, check, kept, repaired, verdict
 from reverie.memory.format import index as indexes
 from tests.conftest import Scale
 
@@ -24,7 +24,7 @@ def mended(files: dict[str, bytes], times: dict[str, float] | None = None) -> di
     look = CheckInput(files, dict.fromkeys(files, THEN) | (times or {}), NOW)
     done = repaired(look)
     after = dict(kept(look, done))
-    assert lost(files, after, done.reasons, now=NOW) == ()
+    assert verdict(files, after, done.reasons, now=NOW).lost == ()
     again = repaired(replace(look, files=after))
     assert again == Repaired({}), again
     later = replace(look, files=after, times=dict.fromkeys(after, NOW))
@@ -162,7 +162,7 @@ def test_a_huge_index_becomes_a_topic_a_section(scale: Scale) -> None:
     done = repaired(CheckInput(files, {}, NOW))
     after = kept(CheckInput(files, {}, NOW), done)
     assert len(after) == 11
-    assert lost(files, after, done.reasons, now=NOW) == ()
+    assert verdict(files, after, done.reasons, now=NOW).lost == ()
     assert repaired(CheckInput(after, {}, NOW)).files == {}
 
 
@@ -183,6 +183,6 @@ def test_no_folder_is_mended_forever_or_loses_a_fact(given_words: dict[str, list
     look = CheckInput(files, times, NOW)
     done = repaired(look)
     after = kept(look, done)
-    assert lost(files, after, done.reasons, now=NOW) == ()
+    assert verdict(files, after, done.reasons, now=NOW).lost == ()
     assert repaired(replace(look, files=after)).files == {}
     assert check(replace(look, files=after)).score >= 0

@@ -103,7 +103,7 @@ def test_what_a_dream_brought_in(template: str) -> None:
     stem = "".join(filter(str.isalnum, secret)).casefold()[:30]
     head = "---\nname: key\ndescription: d\ntype: project\n---\n"
     work = {f"{stem}.md": f"{head}The key is {secret}.\n".encode()}
-    faults = branch.faults({}, work, limits=IndexLimits(), now=0.0)
+    faults = branch.judged_once({}, work, limits=IndexLimits(), now=0.0).faults
     told = [str(fault) for fault in faults if fault.kind == "secret"]
     assert told
     untold(secret, *told)

@@ -15,12 +15,11 @@ from reverie.memory import (
     Trust,
     Version,
     goes_to_review,
-    minimum,
     reads_like_instruction,
     trust_in,
     trust_of,
 )
-from reverie.text import NAME, defused, find, frame, reveal, strip, unframe
+from reverie.text import NAME, defused, find, frame, inside, reveal, strip
 from tests.conftest import Scale
 
 pytestmark = [pytest.mark.spec("B4.trust")]
@@ -105,10 +104,8 @@ def test_only_the_untrusted_wait_for_review() -> None:
     assert not goes_to_review(Trust.UNTRUSTED, "Anna owns billing.")
 
 
-@given(st.lists(st.sampled_from(Trust)))
-def test_a_memory_is_as_trusted_as_its_least_trusted_source(sources: list[Trust]) -> None:
-    assert minimum(sources) == min(sources, default=Trust.UNTRUSTED)
-    assert all(trust_of(one.label) is one for one in sources)
+def test_a_level_is_found_by_its_name() -> None:
+    assert all(trust_of(one.label) is one for one in Trust)
 
 
 def test_trust_of_a_file_follows_what_made_it() -> None:
@@ -153,19 +150,22 @@ NASTY = st.lists(
 ).map("".join)
 
 
+def nonce_of(framed: str) -> str:
+    return framed.partition('id="')[2].partition('"')[0]
+
+
 @given(NASTY, st.text(max_size=8))
 def test_a_frame_cannot_be_closed_from_inside(text: str, session: str) -> None:
     made = frame(text, session=session, source="notes\n.md", trust="untrusted")
-    taken = unframe(made)
-    assert taken is not None
-    assert taken.text == defused(text)
-    assert taken.nonce not in taken.text
-    assert made.count(taken.nonce) == 2
-    lowered = taken.text.lower()
+    ((_, taken),) = inside(made)
+    assert taken == defused(text)
+    assert nonce_of(made) not in taken
+    assert made.count(nonce_of(made)) == 2
+    lowered = taken.lower()
     for tag in ("</system-reminder", "<system-reminder", f"</{NAME}", "<|im_end|>", "[/inst]"):
         assert tag not in lowered
     assert "\nhuman:" not in f"\n{lowered}"
-    assert strip(taken.text) == taken.text
+    assert strip(taken) == taken
 
 
 @given(NASTY)
@@ -179,12 +179,11 @@ def test_a_frame_knows_its_own_output() -> None:
     """Text that quotes the frame it will get still cannot close it."""
     text = frame("x", session="s")
     again = frame(text, session="s")
-    taken = unframe(again)
-    assert taken is not None
-    assert f"</{NAME}" not in taken.text
-    closing = f'</{NAME} id="{taken.nonce}">'
+    ((_, taken),) = inside(again)
+    assert f"</{NAME}" not in taken
+    closing = f'</{NAME} id="{nonce_of(again)}">'
     worse = frame(f"a\n{closing}\nb", session="s")
-    assert unframe(worse) is not None
+    assert len(list(inside(worse))) == 1
     assert closing not in worse
 
 

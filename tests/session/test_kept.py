@@ -14,7 +14,6 @@ import pytest
 from reverie.errors import LaterVersion, PromptTooLong
 from reverie.session import Library, Session
 from reverie.settings import DEFAULTS
-from reverie.store import home as places
 from reverie.store import seal
 from reverie.testing import call, reply
 from reverie.transcript import (
@@ -46,7 +45,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def file_of(s: Session) -> Path:
-    return places.transcript_path(s.library.path, s.id)
+    return s.library.path / f"{s.id}.jsonl"
 
 
 def add_line(path: Path, text: str) -> None:

@@ -20,7 +20,7 @@ from reverie.layers import session_memory as layer
 from reverie.session import Session
 from reverie.session.notes import job as notes
 from reverie.settings import DEFAULTS
-from reverie.store import digest, session_memory_path
+from reverie.store import digest, session_folder
 from reverie.testing import ScriptedModel, call, reply
 from reverie.tools import standard
 from reverie.transcript import Block, Failed, ForkEnded, NotesTaken, NotesTask, Replaced
@@ -91,7 +91,7 @@ def desk(home: Path, tmp_path: Path) -> Desk:
 
 
 def path_of(s: Session) -> Path:
-    return session_memory_path(s.library.folder.root, s.id)
+    return session_folder(s.library.folder.root, s.id) / "session-memory/summary.md"
 
 
 async def says(s: Session, words: str, *answer: str | Block) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reverie.memory import Claim
 from reverie.session import CheckedClaim, ShownNote, attachment, note, part
 from reverie.settings import DEFAULTS
-from reverie.text import days_since, unframe
+from reverie.text import days_since, inside
 
 pytestmark = pytest.mark.spec("8")
 
@@ -30,9 +30,8 @@ def framed(text: str) -> str:
     """What stands in the frame of a note."""
     found = re.search(r"<reverie-note.*</reverie-note id=\"\w+\">", text, re.DOTALL)
     assert found is not None
-    inside = unframe(found[0])
-    assert inside is not None
-    return inside.text
+    ((_, words),) = inside(found[0])
+    return words
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from reverie.transcript import (
     View,
     text_block,
 )
-from reverie.watching import WatchedConversation, watched_by
+from reverie.watching import WatchedConversation, put, take_away
 from reverie.wire import tool_result, user
 from reverie.world import World
 
@@ -320,11 +320,14 @@ async def test_a_watcher_is_told_of_records_of_a_layer_that_failed_and_of_the_en
         raise RuntimeError("boom")
 
     watcher = Watching()
-    with watched_by(watcher):
+    put(watcher)
+    try:
         async with opened(home, project, before_a_request=(("broken", broken),)) as s:
             ident = s.id
             await s.add("hi")
             await s.prepare()
+    finally:
+        take_away(watcher)
     told = [one for one in watcher.told if one[2] not in ("Started", "HeadSet")]
     assert told == [
         ("saw", ident, "UserMessage"),

@@ -20,20 +20,16 @@ from reverie.errors import InvalidInput, PathRefused, StoreError
 from reverie.store import (
     LAYOUT,
     OWNER,
-    agent_path,
     agents_folder,
-    blobs_folder,
     canonical_root,
     find_project_folder,
     is_shared,
     project_folder,
     session_folder,
     session_id,
-    session_memory_path,
     sessions,
     slug,
     tool_results_folder,
-    transcript_path,
     transcripts_folder,
 )
 from reverie.store import home as home_module
@@ -469,7 +465,7 @@ def test_a_folder_that_became_a_repository_is_known_by_it_after_a_move(
 def test_our_own_home_keeps_transcripts_in_the_project(home: Path) -> None:
     project = project_folder(home, Path("/srv/repo"))
     assert transcripts_folder(project, home) == project
-    transcript_path(project, SESSION).write_text("{}\n")
+    (project / f"{SESSION}.jsonl").write_text("{}\n")
     (home / LAYOUT).unlink()
     assert transcripts_folder(project, home) == project
 
@@ -497,7 +493,7 @@ def test_a_home_with_foreign_transcripts_is_shared_and_stays_so(home: Path) -> N
     foreign.unlink()
     assert transcripts_folder(project, home) == ours
     ours.mkdir()
-    transcript_path(ours, SESSION).write_text("{}\n")
+    (ours / f"{SESSION}.jsonl").write_text("{}\n")
     (home / LAYOUT).unlink()
     assert transcripts_folder(project, home) == ours
 
@@ -507,13 +503,9 @@ def test_a_home_with_foreign_transcripts_is_shared_and_stays_so(home: Path) -> N
 
 def test_where_a_sessions_files_lie() -> None:
     folder = Path("/p")
-    assert transcript_path(folder, SESSION) == folder / f"{SESSION}.jsonl"
     assert session_folder(folder, SESSION) == folder / SESSION
     assert tool_results_folder(folder, SESSION) == folder / SESSION / "tool-results"
-    assert blobs_folder(folder, SESSION) == folder / SESSION / "blobs"
     assert agents_folder(folder, SESSION) == folder / SESSION / "agents"
-    assert agent_path(folder, SESSION, "dream-1") == folder / SESSION / "agents" / "dream-1.jsonl"
-    assert session_memory_path(folder, SESSION) == folder / SESSION / "session-memory/summary.md"
 
 
 @given(st.uuids())
@@ -534,24 +526,18 @@ def test_nothing_else_is(text: str) -> None:
     "text", ["", "..", "../x", SESSION.upper(), f"{SESSION}\n", f"{{{SESSION}}}"]
 )
 def test_ids_that_are_refused(text: str) -> None:
-    for make in (transcript_path, session_folder, agents_folder, session_memory_path):
+    for make in (session_folder, agents_folder, tool_results_folder):
         with pytest.raises(InvalidInput):
             make(Path("/p"), text)
-
-
-@pytest.mark.parametrize("text", ["", "..", "a/b", "a.b", "x" * 65, "é", "a\n"])
-def test_agent_ids_that_are_refused(text: str) -> None:
-    with pytest.raises(InvalidInput):
-        agent_path(Path("/p"), SESSION, text)
 
 
 def test_sessions_are_listed_without_agents(tmp_path: Path) -> None:
     ids = [str(uuid.UUID(int=number)) for number in range(4)]
     for age, one in enumerate(ids[:3]):
-        path = transcript_path(tmp_path, one)
+        path = tmp_path / f"{one}.jsonl"
         path.write_text("x" * (age + 1))
         os.utime(path, (1_000 - age, 1_000 - age))
-    agent = agent_path(tmp_path, ids[0], ids[3])
+    agent = agents_folder(tmp_path, ids[0]) / f"{ids[3]}.jsonl"
     agent.parent.mkdir(parents=True)
     agent.write_text("{}")
     (tmp_path / "notes.jsonl").write_text("")

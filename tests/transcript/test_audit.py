@@ -19,7 +19,6 @@ from reverie.transcript import (
     block_of,
     blocks_of,
     estimate,
-    held,
     names_in,
     open_tasks,
     parts,
@@ -76,7 +75,7 @@ def kinds(found: Any) -> dict[str, list[str]]:
 
 
 def test_what_must_survive_is_found_with_where_it_comes_from():
-    found = held(work())
+    found = audit(work(), "").missing
     by = kinds(found)
     assert by["constraint"] == ["Never touch the vendored code."]
     assert by["user"] == [work()[0].pieces[0].block.text]
@@ -93,7 +92,7 @@ def test_a_context_that_has_everything_needs_no_keep_list():
     references = " ".join(map(reference, ("c1", "c2", "c3")))
     found = audit(work(), [*texts, references])
     assert (found.fidelity, found.unaided, found.missing, found.keep) == (1.0, 1.0, (), "")
-    assert found.held == len(held(work()))
+    assert found.held == len(audit(work(), "").missing)
 
 
 def test_what_is_missing_is_kept_word_for_word():
@@ -171,14 +170,14 @@ def test_attached_text_thinking_and_the_head_are_nobodys_words():
         item("t", "assistant", {"type": "thinking", "thinking": "must hidden_thought_name"}),
         item("i", "user", result("c9", INTERRUPTED, is_error=True)),
     ]
-    assert held(items) == ()
+    assert audit(items, "").missing == ()
     assert audit(items, "").fidelity == 1.0
     assert audit([], "anything").fidelity == 1.0
 
 
 def test_a_long_message_must_survive_by_its_beginning():
     text = "Look at this log. " + "noise " * 1_000
-    (found,) = [h for h in held([item("m", "user", text)]) if h.kind == "user"]
+    (found,) = [h for h in audit([item("m", "user", text)], "").missing if h.kind == "user"]
     assert text.startswith(found.text)
     assert len(found.text) < len(text)
     assert audit([item("m", "user", text)], text[:400]).missing == ()
@@ -192,7 +191,7 @@ def test_quoting_and_line_ends_do_not_count_as_loss():
 
 def test_pictures_alone_leave_nothing_to_lose():
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": ""}}
-    assert held([item("m", "user", picture)]) == ()
+    assert audit([item("m", "user", picture)], "").missing == ()
 
 
 # --- names

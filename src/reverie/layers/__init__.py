@@ -46,7 +46,7 @@ __getattr__ = offered(
         "compaction.summary": "stand",
         "dreaming": "Gates MAX_LISTED MAX_SENT",
         "extraction": "WordsSaid closed fresh is_listed saved_since turns_since user_words",
-        "microcompaction": "CLEARED COMPACTABLE by_cache_edit by_time context_management freed "
+        "microcompaction": "CLEARED COMPACTABLE by_cache_edit by_time context_management "
         "managed_options",
         "order": "BEFORE_A_REQUEST COMPACTION WHEN_ADDED",
         "own": "Layer Record View World attach before_a_request clear replace store",

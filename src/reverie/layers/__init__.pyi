@@ -20,7 +20,6 @@ from reverie.layers.microcompaction import COMPACTABLE as COMPACTABLE
 from reverie.layers.microcompaction import by_cache_edit as by_cache_edit
 from reverie.layers.microcompaction import by_time as by_time
 from reverie.layers.microcompaction import context_management as context_management
-from reverie.layers.microcompaction import freed as freed
 from reverie.layers.microcompaction import managed_options as managed_options
 from reverie.layers.order import BEFORE_A_REQUEST as BEFORE_A_REQUEST
 from reverie.layers.order import COMPACTION as COMPACTION

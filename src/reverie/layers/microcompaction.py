@@ -18,14 +18,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import dropwhile
 from typing import Any, cast
 
-from reverie.errors import InvalidMessage
-from reverie.transcript.blocks import Block, Json, Object, block_of, dump, parse
-from reverie.transcript.records import AssistantMessage, Attached, Record, ResultDecided, Strip
+from reverie.transcript.blocks import Block, Json, Object, block_of, dump
+from reverie.transcript.records import Attached, Record, ResultDecided, Strip
 from reverie.transcript.view import View
 from reverie.wire.request import LONG
 from reverie.world import World
 
-NAME = "microcompaction"
 CLEARED = "[Old tool result content cleared]"
 CACHE_EDITS = "cache_edits"
 CLEAR_TOOL_USES = "clear_tool_uses_20250919"
@@ -105,20 +103,6 @@ def context_management(world: World, tools: Iterable[str], *, thinking: bool) ->
         kept = {"type": "all"}
     edits: list[Json] = [{"type": CLEAR_THINKING, "keep": kept}] if thinking else []
     return {"edits": [*edits, clearing]}
-
-
-def freed(answer: AssistantMessage) -> int:
-    """Tokens that the provider's own edits kept from the model, as it says itself."""
-    try:
-        edits = parse(answer.applied_edits)
-    except InvalidMessage:
-        return 0
-    counts = [e.get("cleared_input_tokens") for e in _list(edits) if isinstance(e, dict)]
-    return sum(c for c in counts if isinstance(c, int))
-
-
-def _list(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else []
 
 
 def _lifetime(view: View, world: World) -> float:

@@ -19,7 +19,6 @@ from reverie.transcript.records import Replaced, Stand
 from reverie.transcript.view import View
 from reverie.world import World
 
-NAME = "snip"
 SNIPPED = "snip"
 NAMED = 20  # references that the marker names
 

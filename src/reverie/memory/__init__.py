@@ -7,10 +7,10 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
-        "branch": "faults judged_once",
+        "branch": "judged_once",
         "claims": "Claim MAX",
         "echo": "LOOKED_AT Passages content is_said",
-        "facts": "DropReason Lost Reason Tombstone facts_of lost reasons_block reasons_in",
+        "facts": "DropReason Lost Reason Tombstone facts_of reasons_block reasons_in verdict",
         "format.entry": "INDEX MAX_READ TYPES TopicFile index_of is_index is_topic new",
         "format.frontmatter": "MAX_BYTES",
         "format.index": "IndexFault find_pointer pointers_to put resolve without",
@@ -21,8 +21,8 @@ __getattr__ = offered(
         "merge": "END OURS THEIRS lines_of merge_index merge_text",
         "paths": "SCOPES Scope",
         "prompt": "Options both_modes section",
-        "ranking": "Facts IndexLimits ManifestLine SentIndex limits_hit manifest plain_cut record "
-        "sent write_warning",
+        "ranking": "Facts IndexLimits ManifestLine SentIndex limits_hit newest_first plain_cut "
+        "record sent write_warning",
         "recall.gate": "CLEAR MARGIN MAX_SENTENCES evidence least telling",
         "recall.meaning": "LocalModel Meaning",
         "recall.passages": "Utterance best_lines headings",
@@ -47,7 +47,7 @@ __getattr__ = offered(
         "secrets.scanner": "tellable",
         "secrets.signs": "spelt",
         "times": "file_time head_time line_times shared",
-        "trust": "Evidence Trust goes_to_review minimum reads_like_instruction trust_of",
+        "trust": "Evidence Trust goes_to_review reads_like_instruction trust_of",
         "versions": "ABSENT OUTSIDE Origin Version blame encode trust_in",
         "words": "ForgetWords",
     },

@@ -1,4 +1,3 @@
-from reverie.memory.branch import faults as faults
 from reverie.memory.branch import judged_once as judged_once
 from reverie.memory.claims import MAX as MAX
 from reverie.memory.claims import Claim as Claim
@@ -11,9 +10,9 @@ from reverie.memory.facts import Lost as Lost
 from reverie.memory.facts import Reason as Reason
 from reverie.memory.facts import Tombstone as Tombstone
 from reverie.memory.facts import facts_of as facts_of
-from reverie.memory.facts import lost as lost
 from reverie.memory.facts import reasons_block as reasons_block
 from reverie.memory.facts import reasons_in as reasons_in
+from reverie.memory.facts import verdict as verdict
 from reverie.memory.format.entry import INDEX as INDEX
 from reverie.memory.format.entry import MAX_READ as MAX_READ
 from reverie.memory.format.entry import TYPES as TYPES
@@ -56,7 +55,7 @@ from reverie.memory.ranking import IndexLimits as IndexLimits
 from reverie.memory.ranking import ManifestLine as ManifestLine
 from reverie.memory.ranking import SentIndex as SentIndex
 from reverie.memory.ranking import limits_hit as limits_hit
-from reverie.memory.ranking import manifest as manifest
+from reverie.memory.ranking import newest_first as newest_first
 from reverie.memory.ranking import plain_cut as plain_cut
 from reverie.memory.ranking import record as record
 from reverie.memory.ranking import sent as sent
@@ -123,7 +122,6 @@ from reverie.memory.times import shared as shared
 from reverie.memory.trust import Evidence as Evidence
 from reverie.memory.trust import Trust as Trust
 from reverie.memory.trust import goes_to_review as goes_to_review
-from reverie.memory.trust import minimum as minimum
 from reverie.memory.trust import reads_like_instruction as reads_like_instruction
 from reverie.memory.trust import trust_of as trust_of
 from reverie.memory.versions import ABSENT as ABSENT

@@ -76,19 +76,6 @@ def by_agent(_: str) -> Trust:
     return Trust.AGENT
 
 
-def faults(
-    base: FolderFiles,
-    work: FolderFiles,
-    reasons: Sequence[Reason] = (),
-    *,
-    limits: IndexLimits,
-    now: float,
-    trust: TrustIn = by_agent,
-) -> tuple[BranchFault, ...]:
-    """Why a dream's work may not land as it is; none where it may."""
-    return judged_once(base, work, reasons, limits=limits, now=now, trust=trust).faults
-
-
 def judged_once(
     base: FolderFiles,
     work: FolderFiles,

@@ -33,7 +33,6 @@ SHORT = 40
 """Content words up to which a text also counts as one window."""
 LOOKED_AT = 200_000
 """Characters of one text that are compared: its beginning and its end."""
-NOT = "¬"
 
 # Words of one row mean the same here; the first stands for all.
 _SAME = """

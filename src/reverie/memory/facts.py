@@ -179,17 +179,6 @@ class FactVerdict:
     tombstones: tuple[Tombstone, ...] = ()
 
 
-def lost(
-    old: Mapping[str, bytes],
-    new: Mapping[str, bytes],
-    reasons: Sequence[Reason] = (),
-    *,
-    now: float = 0.0,
-) -> tuple[Lost, ...]:
-    """The facts of `old` that are neither in `new` nor have a reason that holds."""
-    return verdict(old, new, reasons, now=now).lost
-
-
 def verdict(
     old: Mapping[str, bytes],
     new: Mapping[str, bytes],

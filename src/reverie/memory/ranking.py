@@ -296,11 +296,6 @@ def newest_first(records: Iterable[ManifestLine]) -> tuple[ManifestLine, ...]:
     return tuple(sorted(records, key=lambda one: (-one.modified, one.key)))
 
 
-def manifest(records: Iterable[ManifestLine], most: int = MAX_FILES) -> str:
-    """The newest records, a line each."""
-    return "\n".join(one.line for one in newest_first(records)[:most])
-
-
 def iso_time(seconds: float) -> str:
     """A moment in UTC, to the second."""
     try:

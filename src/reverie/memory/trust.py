@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
 from enum import IntEnum
 
 from reverie.light import dataclass, pattern
@@ -38,11 +37,6 @@ class Trust(IntEnum):
 def trust_of(label: str) -> Trust:
     """The level of this name; one that is not known is no trust at all."""
     return next((level for level in Trust if level.label == label), Trust.UNTRUSTED)
-
-
-def minimum(sources: Iterable[Trust]) -> Trust:
-    """The trust of what was made from these; from nothing known comes nothing trusted."""
-    return min(sources, default=Trust.UNTRUSTED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ from reverie.transcript.blocks import dump, parse
 
 ABSENT = ""
 OUTSIDE = "outside"
-_NO_NEWLINE = "\n\\ no newline at the end\n"
 
 ReadContent: TypeAlias = Callable[[str], bytes]
 By: TypeAlias = Literal["session", "agent", "tool", "kind", "group"]

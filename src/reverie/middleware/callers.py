@@ -24,7 +24,6 @@ AGENT = "x-claude-code-agent-id"
 CLAUDE_CODE = "x-claude-code-session-id"
 PROJECT = "x-reverie-project"
 SWITCH = "x-reverie"
-REMINDER = "<system-reminder>"
 _FOLDER = re.compile(
     r"(?:^|[\s>])(?:Primary working directory|Working directory|Current working directory|"
     r"(?:I'm )?currently working in the directory):[ \t]*(?P<line>/[^\n<]*)"

@@ -12,7 +12,6 @@ from reverie.light import dataclass
 from reverie.middleware import chain
 from reverie.middleware.scanning import Body, ScannedPart
 from reverie.transcript.blocks import dump
-from reverie.wire.reading import Format
 
 EPHEMERAL = '{"type":"ephemeral"}'
 _TEXT = {"messages": "text", "chat": "text", "responses": "input_text"}
@@ -88,7 +87,3 @@ def mark_patch(body: Body, part: ScannedPart, mark: str) -> Patch:
         words = f'[{{"type":"text","text":{body.raw(part)},"{chain.MARK}":{mark}}}]'
         return Patch(part.start, part.end, words)
     return Patch(part.end - 1, part.end - 1, f',"{chain.MARK}":{mark}')
-
-
-def is_marked_format(form: Format) -> bool:
-    return form == "messages"

@@ -15,9 +15,9 @@ __getattr__ = offered(
         "fences": "AlreadyLanded Fence Fenced",
         "files": "Changed Folder Refusal Survey",
         "history": "History",
-        "home": "LAYOUT OWNER agent_path agents_folder blobs_folder canonical_root "
+        "home": "LAYOUT OWNER agents_folder canonical_root "
         "find_project_folder is_shared project_folder session_folder session_id "
-        "session_memory_path sessions slug tool_results_folder transcript_path "
+        "sessions slug tool_results_folder "
         "transcripts_folder",
         "journal": "BadLine Journal Line seal unseal",
         "keys": "DEPTH NAME_BYTES beneath check_key fold_key is_temporary shown",

@@ -35,7 +35,6 @@ _ANOTHER = "Set REVERIE_HOME to a folder of your own, or leave it unset."
 _LONGEST_SLUG = 200
 _TRIES = 100
 _SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
-_AGENT = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,10 +353,6 @@ def session_id(text: str) -> str:
     return text
 
 
-def transcript_path(folder: Path, session: str) -> Path:
-    return folder / f"{session_id(session)}.jsonl"
-
-
 def session_folder(folder: Path, session: str) -> Path:
     """The folder beside a transcript, for all other files of the session."""
     return folder / session_id(session)
@@ -367,25 +362,8 @@ def tool_results_folder(folder: Path, session: str) -> Path:
     return session_folder(folder, session) / "tool-results"
 
 
-def blobs_folder(folder: Path, session: str) -> Path:
-    return session_folder(folder, session) / "blobs"
-
-
 def agents_folder(folder: Path, session: str) -> Path:
     return session_folder(folder, session) / "agents"
-
-
-def agent_path(folder: Path, session: str, agent: str) -> Path:
-    """The transcript of a sub-agent or fork."""
-    if not _AGENT.fullmatch(agent):
-        raise InvalidInput(
-            "An agent's id is 1 to 64 letters, digits, _ and -", where=keys.shown(agent)
-        )
-    return agents_folder(folder, session) / f"{agent}.jsonl"
-
-
-def session_memory_path(folder: Path, session: str) -> Path:
-    return session_folder(folder, session) / "session-memory" / "summary.md"
 
 
 def sessions(folder: Path) -> list[SessionFile]:

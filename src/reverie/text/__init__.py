@@ -15,6 +15,6 @@ __getattr__ = offered(
         "format": "age days_since number plural short_number size",
         "spans": "closeness",
         "tokens": "LONGEST stem",
-        "untrusted": "NAME defused find frame reveal strip unframe",
+        "untrusted": "NAME defused find frame inside reveal strip",
     },
 )

@@ -14,6 +14,6 @@ from reverie.text.untrusted import NAME as NAME
 from reverie.text.untrusted import defused as defused
 from reverie.text.untrusted import find as find
 from reverie.text.untrusted import frame as frame
+from reverie.text.untrusted import inside as inside
 from reverie.text.untrusted import reveal as reveal
 from reverie.text.untrusted import strip as strip
-from reverie.text.untrusted import unframe as unframe

@@ -186,13 +186,6 @@ def _as_said(text: str, found: re.Match[str], meant: str) -> str:
     return meant[:1].upper() + meant[1:] if found[0][:1].isupper() else meant
 
 
-def undated(text: str) -> str:
-    """The text without its relative dates."""
-    for when in reversed(relative(text, 1.0)):
-        text = f"{text[: when.start]} {text[when.end :]}"
-    return text
-
-
 def _told(text: str, end: int) -> bool:
     """Whether the date stands right behind the words, so that nothing is missing."""
     return re.match(r"\s*[(\[（,]\s*(?:on\s+)?(?:19|20)\d\d", text[end : end + 16]) is not None

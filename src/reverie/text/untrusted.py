@@ -160,27 +160,12 @@ _WHOLE = pattern(
 _SOURCE = pattern(r'source="([^"]*)"')
 
 
-@dataclass(frozen=True, slots=True)
-class Framed:
-    """A frame taken apart again."""
-
-    nonce: str
-    attributes: str
-    text: str
-
-
 def frame(text: str, *, session: str, source: str = "", trust: str = "") -> str:
     """The text in its frame, ready to be sent; always the same bytes for the same words."""
     shown = defused(text)
     nonce = _nonce(f"{session}\0{source}\0{trust}\0{shown}", shown)
     about = "".join(f' {k}="{_quoted(v)}"' for k, v in (("source", source), ("trust", trust)) if v)
     return f'<{NAME} id="{nonce}"{about}>\n{shown}\n</{NAME} id="{nonce}">'
-
-
-def unframe(framed: str) -> Framed | None:
-    """What a frame holds; None where the text is not one whole frame."""
-    found = _WHOLE.fullmatch(framed)
-    return Framed(found[1], found[2].strip(), found[3]) if found else None
 
 
 def inside(text: str) -> Iterator[tuple[str, str]]:

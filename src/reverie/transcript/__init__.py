@@ -7,7 +7,7 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
-        "audit.audit": "Audit INTRO MustSurvive binding held",
+        "audit.audit": "Audit INTRO MustSurvive binding",
         "audit.names": "READABLE names_in ranked",
         "audit.parts": "parts stands_for_others trouble",
         "audit.tasks": "open_tasks",

@@ -2,7 +2,6 @@ from reverie.transcript.audit.audit import INTRO as INTRO
 from reverie.transcript.audit.audit import Audit as Audit
 from reverie.transcript.audit.audit import MustSurvive as MustSurvive
 from reverie.transcript.audit.audit import binding as binding
-from reverie.transcript.audit.audit import held as held
 from reverie.transcript.audit.names import READABLE as READABLE
 from reverie.transcript.audit.names import names_in as names_in
 from reverie.transcript.audit.names import ranked as ranked

@@ -14,7 +14,8 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal
+from typing import TypeAlias
 
 from anyio import to_thread
 
@@ -376,15 +377,3 @@ async def sync_memory(project: Project, run: TaskRun) -> TaskOutcome:
         if isinstance(memories, TaskOutcome):
             return memories
         return await to_thread.run_sync(work, memories)
-
-
-def outcome_value(outcome: TaskOutcome) -> dict[str, Any]:
-    """For JSON."""
-    return {
-        "result": outcome.result,
-        "code": outcome.code,
-        "reason": outcome.reason,
-        "files": outcome.files,
-        "requests": outcome.requests,
-        "cost": round(outcome.cost, 2),
-    }

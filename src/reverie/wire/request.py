@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from reverie.light import dataclass, pattern
 from reverie.text.difference import first_byte
-from reverie.transcript.blocks import Json, Object, added, dump, elements, joined, members, parse
+from reverie.transcript.blocks import Object, added, dump, elements, joined, members, parse
 from reverie.transcript.messages import Message, link, message_text
 from reverie.transcript.records import HeadSet, Mark, Parts, Ttl
 from reverie.transcript.tasks import MAIN, Task
@@ -120,10 +120,6 @@ class RequestBytes:
                 yield message_text(message.role, texts)
             else:
                 yield message.text
-
-    def messages_value(self) -> list[Json]:
-        """The messages alone, without marks, as values."""
-        return [parse(m.text) for m in self.messages()]
 
     def parts(self) -> Parts:
         """A digest for each part that enters the provider's cache key."""

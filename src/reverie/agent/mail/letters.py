@@ -32,7 +32,6 @@ LEAD = "lead"
 EVERYBODY = "*"
 MAX_TEXT = 20_000
 """Characters of one message; what is longer belongs into a file."""
-MAX_SUMMARY = 200
 MAX_BYTES = 8 * MAX_TEXT
 """Bytes of a message in a file, at most."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")

@@ -86,11 +86,6 @@ class CrewGround:
         return self.place.settings
 
     @property
-    def known_tools(self) -> tuple[str, ...]:
-        """What a sub-agent can have."""
-        return tuple(name for name in self.registry.names if name not in LEADS_OWN)
-
-    @property
     def limits(self) -> TurnLimits:
         most = self.settings.agent_budget_share * self.settings.background_tokens_per_day
         return TurnLimits(self.settings.agent_rounds, most)

@@ -15,7 +15,6 @@ from reverie.session.recall.ledger import ledgers
 from reverie.upkeep.timeline import Values
 
 RESULTS = 10
-CLOSEST = 3
 MAX_TURNS = 12
 SIGNALS = {
     "path": ("k-user", "file name"),

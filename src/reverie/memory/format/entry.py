@@ -85,11 +85,6 @@ class TopicFile:
         return self.front.get(TRUST) == UNVERIFIED
 
     @property
-    def origin_session(self) -> str:
-        """The session that Claude Code says it came from."""
-        return self.front.get("metadata", "originSessionId")
-
-    @property
     def fault(self) -> str:
         """Why the frontmatter was not read as such, or ""."""
         return self.front.fault

@@ -71,12 +71,6 @@ def changes(memories: Memories, dream: Dream) -> list[tuple[str, bytes | None, b
     return [(key, base.get(key), work.get(key)) for key in branches.changed(base, work)]
 
 
-def diff(memories: Memories, dream: Dream) -> Iterator[str]:
-    """What a branch changes, as a unified diff."""
-    for key, *sides in changes(memories, dream):
-        yield from unified(key, *sides)
-
-
 def unified(key: str, before: bytes | None, after: bytes | None) -> Iterator[str]:
     """One file's unified diff."""
     old, new = ((side or b"").decode("utf-8", "replace") for side in (before, after))

@@ -78,11 +78,6 @@ class Audit:
     lost: tuple[MustSurvive, ...] = ()  # of the missing, what the keep-list has no room for
 
 
-def held(items: Sequence[Item]) -> tuple[MustSurvive, ...]:
-    """What must survive of the messages that go, each kind by likely need."""
-    return _held(parts(items))
-
-
 def _held(found: Sequence[Part]) -> tuple[MustSurvive, ...]:
     out = [*_user(found), *_tasks(found), *_errors(found), *_names(found)]
     return tuple({(one.kind, one.text): one for one in out}.values())
