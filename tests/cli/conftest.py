@@ -8,6 +8,7 @@ import select
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ from click.testing import CliRunner
 
 from reverie.apps.cli import build
 from reverie.session import Head, Library, Session
+from reverie.settings import DEFAULTS
+from reverie.store import Memories, canonical_root, find_project_folder
 from reverie.transcript import Failed
 from reverie.upkeep import ProjectPlace
 from reverie.wire import tool_result, user
@@ -50,6 +53,33 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.chdir(folder)
     return folder
+
+
+@pytest.fixture
+def welcomed(project: Path, home: Path) -> Path:
+    """The same with a note in it, and a home that has seen the first-run notice."""
+    (project / "notes.txt").write_text("the code word is heron\n")
+    home.mkdir(mode=0o700)
+    (home / ".reverie-welcomed").touch()
+    return project
+
+
+def memory_in(home: Path, project: Path) -> Path:
+    """Where a project's memory lies."""
+    return find_project_folder(home, canonical_root(project)) / "memory"
+
+
+def remembered(home: Path, root: Path, sessions: int) -> None:
+    """Give a project a memory and some sessions."""
+    with Memories.of(home, root, {}, DEFAULTS, now=time.time):
+        pass
+    memory = memory_in(home, root)
+    (memory / "a.md").write_text(
+        "---\nname: A\ndescription: about a\ntype: project\n---\n\nThe a.\n"
+    )
+    (memory / "MEMORY.md").write_text("- [A](a.md) — about a\n")
+    for n in range(sessions):
+        (memory.parent / f"00000000-0000-4000-8000-00000000000{n}.jsonl").write_text("")
 
 
 @pytest.fixture

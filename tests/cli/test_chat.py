@@ -11,18 +11,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.spec("18.chat")
-
-
-@pytest.fixture
-def project(tmp_path: Path, home: Path) -> Path:
-    """A project, and a home that has seen the first-run notice."""
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "notes.txt").write_text("the code word is heron\n")
-    home.mkdir(mode=0o700)
-    (home / ".reverie-welcomed").touch()
-    return folder
+pytestmark = [pytest.mark.spec("18.chat"), pytest.mark.usefixtures("welcomed")]
 
 
 def reverie(

@@ -8,18 +8,16 @@ import re
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from reverie.fleet import JobEnd, at_work, home_id, open_local
-from reverie.settings import DEFAULTS
-from reverie.store import Memories, canonical_root, find_project_folder
+from reverie.store import canonical_root, find_project_folder
 from tests.web.nights import GONE, half_a_night
 
-from .conftest import Run
+from .conftest import Run, remembered
 
 pytestmark = [pytest.mark.spec("9.fleet-command")]
 
@@ -28,15 +26,7 @@ pytestmark = [pytest.mark.spec("9.fleet-command")]
 def root(home: Path, project: Path) -> Path:
     """A project with a memory, and sessions enough for a dream."""
     where = canonical_root(project)
-    with Memories.of(home, where, {}, DEFAULTS, now=time.time):
-        pass
-    folder = find_project_folder(home, where)
-    (folder / "memory" / "a.md").write_text(
-        "---\nname: A\ndescription: about a\ntype: project\n---\n\nThe a.\n"
-    )
-    (folder / "memory" / "MEMORY.md").write_text("- [A](a.md) — about a\n")
-    for n in range(5):
-        (folder / f"00000000-0000-4000-8000-00000000000{n}.jsonl").write_text("")
+    remembered(home, where, 5)
     return where
 
 

@@ -29,16 +29,7 @@ from reverie.upkeep import ProjectPlace
 from tests.cli.test_chat import reverie
 from tests.loop.stage import simulated
 
-pytestmark = pytest.mark.spec("18.own-key")
-
-
-@pytest.fixture
-def project(tmp_path: Path, home: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    home.mkdir(mode=0o700)
-    (home / ".reverie-welcomed").touch()
-    return folder
+pytestmark = [pytest.mark.spec("18.own-key"), pytest.mark.usefixtures("welcomed")]
 
 
 # --- without the package
