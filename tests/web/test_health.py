@@ -19,11 +19,11 @@ from reverie.apps.team import app
 from reverie.apps.web import Commands, show
 from reverie.memory import Origin, Trust
 from reverie.serving import serving
-from reverie.store import Memories, RuleStore
+from reverie.store import RuleStore
 from reverie.team import TeamClient, TeamStore, open_database
-from reverie.team.round import sync
 from reverie.upkeep import ProjectPlace
 from tests.cli.conftest import Run
+from tests.team.conftest import Mate
 from tests.web.conftest import HOSTILE, Page, opened
 from tests.web.test_screens import words
 
@@ -222,17 +222,12 @@ def test_a_figure_that_cannot_be_worked_out_says_why(page: Page) -> None:
 # --- the team
 
 
-class Mate:
-    """A teammate with a memory and a token of their own."""
-
-    def __init__(self, folder: Path, url: str, token: str) -> None:
-        self.memories = Memories(folder / "memory", folder / "history", folder, now=time.time)
-        self.client = TeamClient(url, token, "acme/reader", seconds=10)
+class Sharing(Mate):
+    """A teammate with a memory and a token of their own, who shares what they write at once."""
 
     def write(self, key: str, text: str) -> None:
-        self.memories.folder.make_folder("team")
-        (self.memories.root / "team" / key).write_text(text, "utf-8")
-        sync(self.memories, self.client, now=time.time)
+        super().write(key, text)
+        self.sync()
 
 
 def test_a_figure_that_is_outdated_while_it_is_worked_out_is_worked_out_anew(page: Page) -> None:
@@ -253,7 +248,7 @@ def test_a_figure_that_is_outdated_while_it_is_worked_out_is_worked_out_anew(pag
 @pytest.fixture
 def shared(
     home: Path, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[Page, Mate]]:
+) -> Iterator[tuple[Page, Sharing]]:
     """A page of somebody in a team, and a teammate called Ines."""
     database = open_database(str(tmp_path / "team.sqlite3"))
     store = TeamStore(database, now=time.time)
@@ -265,7 +260,7 @@ def shared(
         monkeypatch.setenv("REVERIE_TEAM_URL", url)
         monkeypatch.setenv("REVERIE_TEAM_TOKEN", tokens["tomas"])
         monkeypatch.setenv("REVERIE_TEAM_REPOSITORY", "acme/reader")
-        ines = Mate(tmp_path / "ines", url, tokens["ines"])
+        ines = Sharing(tmp_path / "ines", TeamClient(url, tokens["ines"], "acme/reader"), time.time)
         for page in opened(ProjectPlace.of(project)):
             page.desk.figures.fresh = 0.0
             yield page, ines
@@ -277,7 +272,7 @@ def memory(text: str) -> str:
     return f"---\nname: Deploy\ndescription: How\ntype: project\n---\n\n{text}\n"
 
 
-def test_the_team_page_says_what_the_commands_say(shared: tuple[Page, Mate], run: Run) -> None:
+def test_the_team_page_says_what_the_commands_say(shared: tuple[Page, Sharing], run: Run) -> None:
     page, ines = shared
     ines.write("deploy.md", memory(f"Deploys run on Fridays. {HOSTILE}"))
     text = page.settled("/team").text
@@ -295,7 +290,7 @@ def test_the_team_page_says_what_the_commands_say(shared: tuple[Page, Mate], run
     assert "1 to pull, 0 to push" in words(page.settled("/health").text)
 
 
-def test_a_teammates_change_is_taken_and_undone_for_oneself(shared: tuple[Page, Mate]) -> None:
+def test_a_teammates_change_is_taken_and_undone_for_oneself(shared: tuple[Page, Sharing]) -> None:
     page, ines = shared
     ines.write("deploy.md", memory("Deploys run on Fridays."))
     assert page.visitor.post("/team/sync").status == 303
@@ -313,11 +308,11 @@ def test_a_teammates_change_is_taken_and_undone_for_oneself(shared: tuple[Page, 
     page.visitor.post("/team/sync")
     page.desk.settle(60)
     assert not there.exists()
-    sync(ines.memories, ines.client, now=time.time)
-    assert (ines.memories.root / "team" / "deploy.md").exists()
+    ines.sync()
+    assert ines.path("deploy.md").exists()
 
 
-def test_a_conflict_is_shown_with_both_texts(shared: tuple[Page, Mate]) -> None:
+def test_a_conflict_is_shown_with_both_texts(shared: tuple[Page, Sharing]) -> None:
     page, ines = shared
     ines.write("deploy.md", memory("Deploys run on Fridays."))
     page.visitor.post("/team/sync")
@@ -335,7 +330,7 @@ def test_a_conflict_is_shown_with_both_texts(shared: tuple[Page, Mate]) -> None:
 
 
 def test_a_server_that_is_away_is_said_and_the_rest_stands(
-    shared: tuple[Page, Mate], monkeypatch: pytest.MonkeyPatch
+    shared: tuple[Page, Sharing], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page, _ = shared
     environ = {**page.desk.place.environ, "REVERIE_TEAM_TOKEN": "wrong"}
@@ -352,13 +347,13 @@ def test_without_a_team_the_page_says_how_to_have_one(page: Page) -> None:
     assert "not set up" in words(page.settled("/health").text)
 
 
-def test_many_large_differences_fit_on_a_page(shared: tuple[Page, Mate]) -> None:
+def test_many_large_differences_fit_on_a_page(shared: tuple[Page, Sharing]) -> None:
     page, ines = shared
     for n in range(12):
         lines = "".join(f"- {n} {hash((n, k)):x} {hash((k, n, n)):x}\n" for k in range(300))
         (ines.memories.folder.make_folder("team"))
         (ines.memories.root / "team" / f"large{n}.md").write_text(memory(lines))
-    sync(ines.memories, ines.client, now=time.time)
+    ines.sync()
     waiting = page.settled("/team")
     assert waiting.packed <= 24_000
     assert "more, not shown here" in waiting.text
