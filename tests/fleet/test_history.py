@@ -127,17 +127,6 @@ def test_what_is_over_leaves_after_its_days_in_small_steps(
     assert ledger.open_jobs() == 2  # what is open stays, however old
 
 
-def test_a_job_that_is_kept_is_not_planned_again(
-    counted: tuple[FleetLedger, Counted], hand: ManualClock
-) -> None:
-    ledger, _ = counted
-    ledger.add([job("/a")])
-    ledger.end(claim(ledger), JobEnd("done"))
-    hand.time += (KEPT_DAYS - 1) * DAY
-    ledger.forget()
-    assert ledger.add([job("/a")]) == []
-
-
 async def test_a_run_lets_the_past_leave_and_a_night_of_it_lands_once(tmp_path: Path) -> None:
     """The memory remembers its own nights longer than the ledger does."""
     site = Site(tmp_path)

@@ -78,9 +78,11 @@ def test_success_keeps_the_time_and_empties_the_body(tmp_path: Path) -> None:
     assert one.look().state == "free"
 
 
-def test_failure_puts_the_time_back(tmp_path: Path) -> None:
+def test_failure_puts_the_time_back_and_that_of_the_first_leaves_never(tmp_path: Path) -> None:
     clock = hand()
     one = lock(tmp_path, clock)
+    assert one.give_back(one.take())
+    assert one.last() is None
     with one.landing(one.take()):
         pass
     before = one.last()
@@ -88,12 +90,6 @@ def test_failure_puts_the_time_back(tmp_path: Path) -> None:
     assert one.give_back(one.take())
     assert one.last() == before
     assert (tmp_path / NAME).read_bytes() == b""
-
-
-def test_failure_of_the_first_leaves_never(tmp_path: Path) -> None:
-    one = lock(tmp_path, hand())
-    assert one.give_back(one.take())
-    assert one.last() is None
 
 
 def test_an_error_while_landing_keeps_the_lock(tmp_path: Path) -> None:
@@ -131,19 +127,6 @@ def test_an_old_holder_loses_it_and_may_not_land(
     assert old.look().token == mine.token
 
 
-def test_a_dead_holder_loses_it_and_its_time_before_is_kept(tmp_path: Path) -> None:
-    clock = hand()
-    one = lock(tmp_path, clock)
-    with one.landing(one.take()):
-        pass
-    last = clock.time
-    clock.time += 30 * HOUR
-    lock(tmp_path, clock, dead_pid()).take()
-    assert one.look().state == "dead"
-    assert one.look().last == last
-    assert one.take().earlier == last
-
-
 def test_the_last_one_is_the_one_before_where_a_holder_died(tmp_path: Path) -> None:
     """A dream cut off does not shut the gate for a day."""
     clock = hand()
@@ -157,6 +140,8 @@ def test_the_last_one_is_the_one_before_where_a_holder_died(tmp_path: Path) -> N
     lock(tmp_path, clock, dead_pid()).take()
     assert one.last() == last
     assert (tmp_path / NAME).stat().st_mtime == clock.time
+    assert (one.look().state, one.look().last) == ("dead", last)
+    assert one.take().earlier == last
 
 
 def test_while_it_is_held_the_last_one_is_now(
@@ -167,15 +152,6 @@ def test_while_it_is_held_the_last_one_is_now(
     assert lock(tmp_path, clock).last() == clock.time
     clock.time += STALE
     assert lock(tmp_path, clock).last() is None
-
-
-def test_a_program_that_leaves_its_number_alone_has_consolidated(tmp_path: Path) -> None:
-    clock = hand()
-    (tmp_path / NAME).write_text(f"{dead_pid()}\n")
-    os.utime(tmp_path / NAME, (clock.time - HOUR, clock.time - HOUR))
-    one = lock(tmp_path, clock)
-    assert one.last() == clock.time - HOUR
-    assert one.take().earlier == clock.time - HOUR
 
 
 def test_a_pid_used_again_is_another_process(
@@ -196,18 +172,22 @@ def test_a_pid_used_again_is_another_process(
     assert lock(tmp_path, clock).look().state == "held"
     clock.time += STALE
     assert lock(tmp_path, clock).look().state == "stale"
+    path.write_text(f"{os.getpid()}\n\n{10**12 - 1}\ntoken\n")  # a start of twelve digits
+    os.utime(path, (clock.time, clock.time))
+    assert lock(tmp_path, clock).look().state == "dead"
 
 
 @pytest.mark.parametrize(
-    "body", [b"0\n", b"-1\n", b"1" + b"0" * 20, b"abc", b"", b"7" * 2**20, b"\xff\x00\n12\n"]
+    "body", [b"0\n", b"-1\n", b"1" + b"0" * 20, b"abc", b"", b"7" * 2**20, b"\xff\x00\n12\n", None]
 )
-def test_a_body_that_names_nobody_holds_nothing(tmp_path: Path, body: bytes) -> None:
-    """35."""
+def test_a_body_that_names_nobody_alive_holds_nothing(tmp_path: Path, body: bytes | None) -> None:
+    """35; and a program that leaves its number alone (None) has consolidated."""
     clock = hand()
-    (tmp_path / NAME).write_bytes(body)
+    (tmp_path / NAME).write_bytes(f"{dead_pid()}\n".encode() if body is None else body)
     os.utime(tmp_path / NAME, (clock.time - HOUR, clock.time - HOUR))
     one = lock(tmp_path, clock)
-    assert one.look().state == "free"
+    assert body is None or one.look().state == "free"
+    assert one.last() == clock.time - HOUR
     assert one.take().earlier == clock.time - HOUR
 
 
@@ -372,10 +352,3 @@ def check_fence(rows: list[tuple[float, int, str, str]]) -> None:
         elif what == "landed":
             assert token == landing
             landing = ""
-
-
-def test_a_start_of_twelve_digits_tells_processes_apart(tmp_path: Path) -> None:
-    clock = hand()
-    (tmp_path / NAME).write_text(f"{os.getpid()}\n\n{10**12 - 1}\ntoken\n")
-    os.utime(tmp_path / NAME, (clock.time, clock.time))
-    assert lock(tmp_path, clock).look().state == "dead"

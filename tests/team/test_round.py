@@ -172,15 +172,6 @@ def test_a_server_that_is_away_leaves_everything_for_the_next_time(
     assert ines.sync().pushed == ["a.md"]
 
 
-def test_many_files_go_in_batches(mates: list[Mate]) -> None:
-    ines, tomas = mates
-    for n in range(8):
-        ines.write(f"n{n}.md", f"{n} " * 30_000)
-    assert len(ines.sync().pushed) == 8
-    assert len(tomas.sync().pulled) == 8
-    assert all(tomas.read(f"n{n}.md") == ines.read(f"n{n}.md") for n in range(8))
-
-
 class Failing:
     """The other side, whose nth write fails after or before it was taken."""
 

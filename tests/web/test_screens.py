@@ -14,7 +14,7 @@ import pytest
 from reverie.apps.web import show
 from reverie.memory import Origin, Trust
 from reverie.session import Session
-from reverie.upkeep import KINDS, cache_report, kinds_of
+from reverie.upkeep import KINDS, kinds_of
 from reverie.wire import user
 from tests.cli.conftest import Run
 from tests.web.conftest import HOSTILE, Page, reply, talk
@@ -113,12 +113,6 @@ def test_a_stored_result_is_read_back_whole(page: Page) -> None:
     assert offset
     assert page.visitor.get(f"/sessions/{file.id}/stored/t0?from={offset[1]}").status == 200
     assert page.visitor.get(f"/sessions/{file.id}/stored/none").status == 404
-
-
-def test_a_break_is_shown_with_its_cause(page: Page, project: Path) -> None:
-    row, told = page.desk.sessions.session(page.desk.library.sessions()[0].id)
-    report = cache_report(page.desk.library, row["id"], page.desk.settings)
-    assert row["breaks"] == len(report.breaks) == len(told["cache"]["broken"])
 
 
 def test_a_session_that_cannot_be_read_is_named_and_the_rest_shown(page: Page) -> None:
