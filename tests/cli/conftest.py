@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from reverie.apps.cli import build
 from reverie.session import Head, Library, Session
 from reverie.settings import DEFAULTS
 from reverie.store import Memories, canonical_root, find_project_folder
-from reverie.transcript import Failed
+from reverie.transcript import Attached, Candidate, Failed, Recalled, Record, text_block
 from reverie.upkeep import ProjectPlace
 from reverie.wire import tool_result, user
 
@@ -169,6 +169,37 @@ def reply(text: str, *calls: dict[str, Any]) -> dict[str, Any]:
         "model": "test-model",
         "usage": {"input_tokens": 100, "output_tokens": 5},
     }
+
+
+def one_turn(
+    project: Path,
+    said: str,
+    answer: str | dict[str, Any],
+    between: Callable[[str], Sequence[Record]] = lambda _: (),
+    **options: Any,
+) -> str:
+    """A session of one turn, and what was recorded before its answer; gives its id."""
+
+    async def talk() -> str:
+        async with Session.open(project, **{"model": "m", **options}) as session:
+            await session.add(user(said))
+            await session.append(*between(session.view.leaf))
+            await session.prepare()
+            await session.observe(reply(answer) if isinstance(answer, str) else answer)
+            await session.end_turn()
+            return session.id
+
+    return anyio.run(talk)
+
+
+def injecting(
+    file: str, text: str, considered: int, *others: Candidate
+) -> Callable[[str], Sequence[Record]]:
+    """What a recall records that injected one memory."""
+    name = 'reverie-note id="0123456789abcdef"'
+    note = text_block(f'<{name} source="{file}">\n{text}\n</{name}>')
+    found = (Candidate(file, 4.2, "injected", "words 4.20", 99), *others)
+    return lambda leaf: (Attached((note,), "recall"), Recalled(leaf, considered, found))
 
 
 @pytest.fixture

@@ -11,15 +11,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
 
-import anyio
 import pytest
 
-from reverie.session import Library, Session
+from reverie.session import Library
 from reverie.store import canonical_root, find_project_folder
-from reverie.transcript import Attached, Candidate, Recalled, text_block
-from reverie.wire import user
+from reverie.transcript import Candidate
 
-from .conftest import Run, memory_in, reply
+from .conftest import Run, injecting, memory_in, one_turn
 
 pytestmark = [pytest.mark.spec("B2")]
 
@@ -44,15 +42,6 @@ def filled(home: Path, project: Path) -> Path:
     return put(home, project, "style.md",
                "---\nname: Style\ndescription: how code is written\ntype: feedback\n---\n\n"
                "Prefer short functions.\n")  # fmt: skip
-
-
-async def _talked(project: Path, said: str, answer: str) -> str:
-    async with Session.open(project, model="m") as s:
-        await s.add(user(said))
-        await s.prepare()
-        await s.observe(reply(answer))
-        await s.end_turn()
-        return s.id
 
 
 # --- recall
@@ -221,27 +210,10 @@ def test_a_missing_extra_is_named(run: Run, filled: Path, monkeypatch: pytest.Mo
 # --- the ledger
 
 
-async def _recalled(project: Path) -> str:
-    async with Session.open(project, model="m") as s:
-        await s.add(user("When is billing deployed?"))
-        name = 'reverie-note id="0123456789abcdef"'
-        text = f'<{name} source="deploys.md">\nOn Fridays, by ship_it_now.\n</{name}>'
-        await s.append(
-            Attached((text_block(text),), "recall"),
-            Recalled(
-                s.view.leaf, 14,
-                (Candidate("deploys.md", 4.2, "injected", "words 4.20", 99),
-                 Candidate("style.md", 0.1, "left", "not clearly about it")),
-            ),
-        )  # fmt: skip
-        await s.prepare()
-        await s.observe(reply("Use ship_it_now on Friday."))
-        await s.end_turn()
-        return s.id
-
-
 def test_the_ledger_of_a_session(run: Run, home: Path, project: Path) -> None:
-    session = anyio.run(_recalled, project)
+    left = Candidate("style.md", 0.1, "left", "not clearly about it")
+    recall = injecting("deploys.md", "On Fridays, by ship_it_now.", 14, left)
+    session = one_turn(project, "When is billing deployed?", "Use ship_it_now on Friday.", recall)
     value = run("recall", "--ledger", "--json").json()
     assert value["session"] == session
     (turn,) = value["turns"]
@@ -280,7 +252,7 @@ def test_an_answer_from_memory_with_its_source(run: Run, filled: Path) -> None:
 
 def test_an_answer_from_an_earlier_session(run: Run, home: Path, project: Path) -> None:
     said = "The staging database is called heron-7"
-    session = anyio.run(_talked, project, said, "I will remember that.")
+    session = one_turn(project, said, "I will remember that.")
     value = run("ask", "What is the staging database called?", "--json").json()
     assert "heron-7" in value["answer"]
     source = value["sources"][0]
@@ -310,7 +282,7 @@ def test_what_is_not_known_is_said(run: Run, filled: Path, question: str) -> Non
 
 
 def test_a_question_asked_before_is_no_answer(run: Run, home: Path, project: Path) -> None:
-    anyio.run(_talked, project, "What is the staging database called?", "That I cannot tell.")
+    one_turn(project, "What is the staging database called?", "That I cannot tell.")
     assert run("ask", "What is the staging database called?", "--json").json()["known"] is False
 
 

@@ -227,5 +227,9 @@ def test_a_long_session_is_drawn_by_stretches() -> None:
     assert len(gzip.compress(drawn.encode())) <= FRAGMENT
 
 
+def test_a_picture_of_nothing_and_of_one(page: Page) -> None:
+    assert "svg" in str(stacked([{"k-user": 0.0}], {"k-user": "you"}, "x"))
+
+
 def test_the_index_holds_nothing_for_others(page: Page) -> None:
     assert page.desk.base.path.stat().st_mode & 0o077 == 0

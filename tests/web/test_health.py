@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import re
@@ -25,18 +24,12 @@ from reverie.upkeep import ProjectPlace
 from tests.cli.conftest import Run
 from tests.team.conftest import Mate
 from tests.web.conftest import HOSTILE, Page, opened
-from tests.web.test_screens import words
+from tests.web.test_screens import value_in, words
 
 pytestmark = pytest.mark.spec("18.web")
 MINE = Origin("save", Trust.USER, agent="user")
 STALE = "---\nname: Freeze\ndescription: When\ntype: project\n---\n\nYesterday the freeze began.\n"
 DOUBLED = STALE + "The freeze ends on a Monday.\n" * 2
-
-
-def forms(text: str, name: str) -> str:
-    found = re.search(rf'name="{name}" value="([^"]*)"', text)
-    assert found, name
-    return html.unescape(found[1])
 
 
 # --- health
@@ -123,7 +116,7 @@ def test_the_limit_of_a_day_is_set_as_the_command_sets_it_and_undone(
     assert limit() == (1_500_000, "user")
     done = page.visitor.get(answer.headers["location"]).text
     assert "of 1,500,000" in words(done)
-    assert forms(done, "tokens") == ""  # an undo back to the default
+    assert value_in(done, "tokens") == ""  # an undo back to the default
     page.visitor.post("/health/limit", {"tokens": ""})
     assert limit() == (2_000_000, "default")
     kept = json.loads((home / "settings.json").read_text())
@@ -142,7 +135,7 @@ def test_mending_shows_a_difference_first_and_can_be_undone(page: Page, run: Run
     assert "stale date" in words(page.settled("/health").text)
     before = page.visitor.get("/health/mend").text
     told = run("memory", "check", "--fix", "--dry-run", "--json").json()
-    assert forms(before, "plan") == told["plan"]
+    assert value_in(before, "plan") == told["plan"]
     assert {one["file"] for one in told["files"]} == set(
         re.findall(r"class=\"file\"><span>([^<]*)", before)
     )
@@ -151,26 +144,23 @@ def test_mending_shows_a_difference_first_and_can_be_undone(page: Page, run: Run
     assert done.status == 303
     after = page.visitor.get(done.headers["location"]).text
     assert "Mended." in after
-    with page.desk.memory() as memories:
-        assert memories is not None
+    with page.desk.memory_there() as memories:
         assert memories.folder.read("project_freeze.md").text.count("on a Monday") == 1
-    page.visitor.post("/memories/undo", {"version": forms(after, "version")})
-    with page.desk.memory() as memories:
-        assert memories is not None
+    page.visitor.post("/memories/undo", {"version": value_in(after, "version")})
+    with page.desk.memory_there() as memories:
         assert memories.folder.read("project_freeze.md").text == DOUBLED
 
 
 def test_what_changed_since_it_was_shown_is_not_mended(page: Page) -> None:
     with page.desk.changing() as memories:
         memories.save("project_freeze.md", DOUBLED.encode(), MINE)
-    plan = forms(page.visitor.get("/health/mend").text, "plan")
+    plan = value_in(page.visitor.get("/health/mend").text, "plan")
     with page.desk.changing() as memories:
         memories.save("project_freeze.md", DOUBLED.replace("freeze", "thaw").encode(), MINE)
     answer = page.visitor.post("/health/mend", {"plan": plan})
     assert answer.status == 409
     assert "has changed since it was shown" in words(answer.text)
-    with page.desk.memory() as memories:
-        assert memories is not None
+    with page.desk.memory_there() as memories:
         assert memories.folder.read("project_freeze.md").text.count("on a Monday") == 2
 
 
@@ -299,7 +289,7 @@ def test_a_teammates_change_is_taken_and_undone_for_oneself(shared: tuple[Page, 
     assert "1 file by ines" in words(shown)
     there = page.desk.place.folder() / "memory" / "team" / "deploy.md"
     assert "Fridays" in there.read_text()
-    done = page.visitor.post("/team/undo", {"version": forms(shown, "version")})
+    done = page.visitor.post("/team/undo", {"version": value_in(shown, "version")})
     assert done.status == 303
     assert not there.exists()
     again = words(page.settled("/team").text)
