@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
+from reverie.serving import serving
 from reverie.session import Library
 from reverie.store import canonical_root, find_project_folder
 from reverie.transcript import Candidate
@@ -120,41 +122,24 @@ def test_looking_where_there_is_nothing_makes_nothing(run: Run, home: Path) -> N
 KINDS = (("car", "vehicle", "automobile"), ("dog", "hound"), ("tax", "levy"))
 
 
-class Vectors(BaseHTTPRequestHandler):
-    """A server of vectors: one number for each kind of thing that a text speaks of."""
-
-    asked: ClassVar[list[list[str]]] = []
-
-    def do_POST(self) -> None:
-        value = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.asked.append(value["input"])
-        rows = [
-            {
-                "index": n,
-                "embedding": [sum(w in text.lower() for w in kind) for kind in KINDS] + [1],
-            }
-            for n, text in enumerate(value["input"])
-        ]
-        body = json.dumps({"data": rows}).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
-        """Nothing is said."""
-
-
 @pytest.fixture
 def vectors(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
-    Vectors.asked.clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Vectors) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
+    """A server of vectors: one number for each kind of thing that a text speaks of."""
+    asked: list[list[str]] = []
+
+    async def embed(request: Request) -> JSONResponse:
+        texts = (await request.json())["input"]
+        asked.append(texts)
+        rows = [
+            {"index": n, "embedding": [*(sum(w in text.lower() for w in k) for k in KINDS), 1]}
+            for n, text in enumerate(texts)
+        ]
+        return JSONResponse({"data": rows})
+
+    with serving(Starlette(routes=[Route("/v1/embeddings", embed, methods=["POST"])])) as url:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")
         monkeypatch.setenv("REVERIE_EMBEDDING_MODEL", "openai:small")
-        yield Vectors.asked
-        server.shutdown()
+        yield asked
 
 
 def test_a_model_of_vectors_finds_other_words(

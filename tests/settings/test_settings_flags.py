@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from reverie.errors import SettingsError
 from reverie.settings import FLAGS, Flags, Settings, flag_named, parse_flag, with_flag
-from reverie.store import trusted
+from tests.settings.test_settings_load import Place as SettingsPlace
 
 pytestmark = pytest.mark.spec("15")
 
@@ -45,34 +45,23 @@ SWITCHES = [name for name, flag in FLAGS.items() if flag.kind == "switch"]
 
 
 @dataclass
-class Place:
+class Place(SettingsPlace):
     """Flags whose files lie in a folder of their own."""
 
-    base: Path
     environ: dict[str, str] = field(default_factory=dict[str, str])
 
-    def write(self, source: str, flags: object, *, trust: bool = False) -> Path:
-        path = {
-            "policy": self.base / "etc.json",
-            "flags": self.base / "home" / "flags.json",
-            "local": self.base / "repo" / ".reverie" / "settings.local.json",
-            "project": self.base / "repo" / ".reverie" / "settings.json",
-            "user": self.base / "home" / "settings.json",
-        }[source]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(flags if source == "flags" else {"flags": flags}))
+    def path(self, source: str) -> Path:
+        return self.base / "home" / "flags.json" if source == "flags" else super().path(source)
+
+    def write(self, source: str, content: object, *, trust: bool = False) -> Path:
+        path = super().write(source, content if source == "flags" else {"flags": content})
         if trust:
-            trusted.decide(self.base / "home", path, path.read_bytes(), trusted=True)
+            self.trust()
         return path
 
     def flags(self, **more: Any) -> Flags:
-        return Flags(
-            self.environ,
-            home=self.base / "home",
-            root=self.base / "repo",
-            policy=self.base / "etc.json",
-            **more,
-        )
+        home, root = self.base / "home", self.base / "repo"
+        return Flags(self.environ, home=home, root=root, policy=self.path("policy"), **more)
 
 
 @pytest.fixture
