@@ -104,6 +104,8 @@ def process(home: Path, project: Path) -> Run:
     def runs(*args: str | Path, env: Mapping[str, str] | None = None, **more: Any) -> Done:
         line = [sys.executable, "-m", "reverie.apps.cli", *map(str, args)]
         given = {**os.environ, **(env or {})}
+        if "input" not in more:
+            more.setdefault("stdin", subprocess.DEVNULL)
         done = subprocess.run(
             line, env=given, capture_output=True, text=True, timeout=60, check=False, **more
         )
