@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,13 @@ def end(process: subprocess.Popen[Any]) -> None:
         if pipe is not None:
             with contextlib.suppress(OSError, ValueError):
                 pipe.close()
+
+
+def loaded(code: str) -> set[str]:
+    """The modules that a new process has loaded once it has run this."""
+    line = [sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"]
+    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
 
 
 def children() -> set[int]:

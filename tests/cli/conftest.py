@@ -8,7 +8,8 @@ import select
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,15 @@ from reverie.apps.cli import build
 from reverie.session import Head, Library, Session
 from reverie.store import Project
 from reverie.transcript import Failed
+from reverie.settings import DEFAULTS
+from reverie.store import Memories
+from reverie.store import canonical_root
+from reverie.store import find_project_folder
+from reverie.transcript import Attached
+from reverie.transcript import Candidate
+from reverie.transcript import Recalled
+from reverie.transcript import Record
+from reverie.transcript import text_block
 from reverie.wire import tool_result, user
 
 Run = Callable[..., "Done"]
@@ -53,6 +63,33 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def welcomed(project: Path, home: Path) -> Path:
+    """The same with a note in it, and a home that has seen the first-run notice."""
+    (project / "notes.txt").write_text("the code word is heron\n")
+    home.mkdir(mode=0o700)
+    (home / ".reverie-welcomed").touch()
+    return project
+
+
+def memory_in(home: Path, project: Path) -> Path:
+    """Where a project's memory lies."""
+    return find_project_folder(home, canonical_root(project)) / "memory"
+
+
+def remembered(home: Path, root: Path, sessions: int) -> None:
+    """Give a project a memory and some sessions."""
+    with Memories.of(Project.at(root, home=home, environ={}, settings=DEFAULTS), now=time.time):
+        pass
+    memory = memory_in(home, root)
+    (memory / "a.md").write_text(
+        "---\nname: A\ndescription: about a\ntype: project\n---\n\nThe a.\n"
+    )
+    (memory / "MEMORY.md").write_text("- [A](a.md) — about a\n")
+    for n in range(sessions):
+        (memory.parent / f"00000000-0000-4000-8000-00000000000{n}.jsonl").write_text("")
+
+
+@pytest.fixture
 def run(home: Path, project: Path) -> Run:
     """`run("sessions", "list")`, in this process."""
 
@@ -74,6 +111,8 @@ def process(home: Path, project: Path) -> Run:
     def runs(*args: str | Path, env: Mapping[str, str] | None = None, **more: Any) -> Done:
         line = [sys.executable, "-m", "reverie.apps.cli", *map(str, args)]
         given = {**os.environ, **(env or {})}
+        if "input" not in more:
+            more.setdefault("stdin", subprocess.DEVNULL)
         done = subprocess.run(
             line, env=given, capture_output=True, text=True, timeout=60, check=False, **more
         )
@@ -139,6 +178,37 @@ def reply(text: str, *calls: dict[str, Any]) -> dict[str, Any]:
         "model": "test-model",
         "usage": {"input_tokens": 100, "output_tokens": 5},
     }
+
+
+def one_turn(
+    project: Path,
+    said: str,
+    answer: str | dict[str, Any],
+    between: Callable[[str], Sequence[Record]] = lambda _: (),
+    **options: Any,
+) -> str:
+    """A session of one turn, and what was recorded before its answer; gives its id."""
+
+    async def talk() -> str:
+        async with Session.open(project, **{"model": "m", **options}) as session:
+            await session.add(user(said))
+            await session.append(*between(session.view.leaf))
+            await session.prepare()
+            await session.observe(reply(answer) if isinstance(answer, str) else answer)
+            await session.end_turn()
+            return session.id
+
+    return anyio.run(talk)
+
+
+def injecting(
+    file: str, text: str, considered: int, *others: Candidate
+) -> Callable[[str], Sequence[Record]]:
+    """What a recall records that injected one memory."""
+    name = 'reverie-note id="0123456789abcdef"'
+    note = text_block(f'<{name} source="{file}">\n{text}\n</{name}>')
+    found = (Candidate(file, 4.2, "injected", "words 4.20", 99), *others)
+    return lambda leaf: (Attached((note,), "recall"), Recalled(leaf, considered, found))
 
 
 @pytest.fixture

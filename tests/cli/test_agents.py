@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from subprocess import DEVNULL
 from typing import Any
 
 import anyio
@@ -88,7 +87,7 @@ def test_a_pipe_with_agents_and_what_lists_say_of_them(
     with provider(played) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.anthropic_url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
-        done = process("chat", "-p", "Which files?", "--model", "claude-opus-5-5", stdin=DEVNULL)
+        done = process("chat", "-p", "Which files?", "--model", "claude-opus-5-5")
     assert (done.code, done.out) == (0, "One file.\n")
     (row,) = run("sessions", "list", "--json").json()["sessions"]
     (member,) = row["agents"]
@@ -112,7 +111,7 @@ def test_a_chat_as_an_agent_of_a_type(
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.anthropic_url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
         words = ("chat", "-p", "Hello", "--model", "claude-opus-5-5", "--agent", "keeper")
-        assert process(*words, stdin=DEVNULL).out == "Noted.\n"
+        assert process(*words).out == "Noted.\n"
     body = played.requests("lead")[0]
     assert "You keep notes." in json.dumps(body["system"])
     assert str(home / "agent-memory/keeper") in json.dumps(body["system"])

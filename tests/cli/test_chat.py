@@ -7,32 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.spec("18.chat")
+from tests.cli.conftest import Run
 
-
-@pytest.fixture
-def project(tmp_path: Path, home: Path) -> Path:
-    """A project, and a home that has seen the first-run notice."""
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "notes.txt").write_text("the code word is heron\n")
-    home.mkdir(mode=0o700)
-    (home / ".reverie-welcomed").touch()
-    return folder
-
-
-def reverie(
-    folder: Path, *args: str, given: str | None = None, **options: Any
-) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "reverie.apps.cli", *args]
-    stdin: dict[str, Any] = {"input": given} if given is not None else {"stdin": subprocess.DEVNULL}
-    return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=False, **stdin, **options
-    )
+pytestmark = [pytest.mark.spec("18.chat"), pytest.mark.usefixtures("welcomed")]
 
 
 def sessions(home: Path) -> list[Path]:
@@ -42,41 +22,41 @@ def sessions(home: Path) -> list[Path]:
 # --- one prompt
 
 
-def test_one_prompt_runs_tools_and_gives_the_answer_alone(project: Path) -> None:
-    ran = reverie(project, "-p", "read notes.txt")
-    assert ran.returncode == 0, ran.stderr
-    assert "the code word is heron" in ran.stdout
-    assert ran.stderr == ""
+def test_one_prompt_runs_tools_and_gives_the_answer_alone(process: Run) -> None:
+    ran = process("-p", "read notes.txt")
+    assert ran.code == 0, ran.err
+    assert "the code word is heron" in ran.out
+    assert ran.err == ""
 
 
-def test_json_and_stream_json_are_whole(project: Path) -> None:
-    ran = reverie(project, "-p", "read notes.txt", "--output-format", "json")
-    value = json.loads(ran.stdout)
+def test_json_and_stream_json_are_whole(process: Run) -> None:
+    ran = process("-p", "read notes.txt", "--output-format", "json")
+    value = json.loads(ran.out)
     assert (value["type"], value["outcome"], value["rounds"]) == ("result", "completed", 2)
     assert (value["model"], value["usage"]["output"] > 0) == ("embedded", True)
-    again = reverie(project, "-p", "read notes.txt", "--json", "--resume", value["session_id"][:8])
-    assert json.loads(again.stdout)["session_id"] == value["session_id"]
-    ran = reverie(project, "-p", "read notes.txt", "--output-format", "stream-json")
-    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    again = process("-p", "read notes.txt", "--json", "--resume", value["session_id"][:8])
+    assert json.loads(again.out)["session_id"] == value["session_id"]
+    ran = process("-p", "read notes.txt", "--output-format", "stream-json")
+    lines = [json.loads(line) for line in ran.out.splitlines()]
     kinds = [line["type"] for line in lines if line["type"] != "delta"]
     assert kinds == ["reply", "tool_started", "tool_ended", "reply", "result"]
     assert "heron" in lines[-1]["text"]
 
 
-def test_a_pipe_is_a_prompt_and_joins_one(project: Path) -> None:
-    ran = reverie(project, given="read notes.txt\n")
-    assert "heron" in ran.stdout
-    ran = reverie(project, "-p", "what did I ask first?", "--continue", given="")
-    assert "read notes.txt" in ran.stdout
-    ran = reverie(project, "--output-format", "json", "-p", "first part", given="second part")
+def test_a_pipe_is_a_prompt_and_joins_one(process: Run, project: Path) -> None:
+    ran = process(input="read notes.txt\n")
+    assert "heron" in ran.out
+    ran = process("-p", "what did I ask first?", "--continue", input="")
+    assert "read notes.txt" in ran.out
+    ran = process("--output-format", "json", "-p", "first part", input="second part")
     path = next(p for p in sessions(project.parent / "home") if "second part" in p.read_text())
     assert '"text":"first part\\n\\nsecond part"' in path.read_text()
-    assert json.loads(ran.stdout)["session_id"] == path.stem
+    assert json.loads(ran.out)["session_id"] == path.stem
 
 
-def test_continue_goes_on_with_the_newest_session(project: Path, home: Path) -> None:
-    reverie(project, "-p", "read notes.txt")
-    reverie(project, "-p", "hello", "--continue")
+def test_continue_goes_on_with_the_newest_session(process: Run, home: Path) -> None:
+    process("-p", "read notes.txt")
+    process("-p", "hello", "--continue")
     (only,) = sessions(home)
     assert only.read_text().count('"read notes.txt"') == 1
     assert '"text":"hello"' in only.read_text()
@@ -85,7 +65,7 @@ def test_continue_goes_on_with_the_newest_session(project: Path, home: Path) -> 
 # --- how it ends
 
 
-def test_what_cannot_be_done_says_so_and_has_an_exit_code(project: Path, home: Path) -> None:
+def test_what_cannot_be_done_says_so_and_has_an_exit_code(process: Run, home: Path) -> None:
     cases: list[tuple[tuple[str, ...], str, int, str]] = [
         (("-p", "  "), "", 2, "the prompt is empty"),
         ((), " \n", 2, "the prompt is empty"),
@@ -97,15 +77,15 @@ def test_what_cannot_be_done_says_so_and_has_an_exit_code(project: Path, home: P
         (("-p", "read notes.txt", "--max-rounds", "1"), "", 4, "1 round\n"),
     ]
     for args, given, code, said in cases:
-        ran = reverie(project, *args, given=given)
-        assert (ran.returncode, said in ran.stderr) == (code, True), (args, ran)
-        assert "Traceback" not in ran.stderr
+        ran = process(*args, input=given)
+        assert (ran.code, said in ran.err) == (code, True), (args, ran)
+        assert "Traceback" not in ran.err
 
 
-def test_an_error_is_json_where_json_was_asked_for(project: Path) -> None:
+def test_an_error_is_json_where_json_was_asked_for(process: Run) -> None:
     args = ("-p", "x", "--model", "claude-opus-5-5", "--output-format")
-    ran = reverie(project, *args, "stream-json")
-    value = json.loads(ran.stdout)
+    ran = process(*args, "stream-json")
+    value = json.loads(ran.out)
     assert (value["type"], value["error"], value["exit_code"]) == ("error", "AuthFailed", 7)
 
 
@@ -123,31 +103,31 @@ def test_a_working_folder_that_is_gone(project: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"resultCharacters": "many", "colour": 1}'])
-def test_broken_settings_are_said_and_the_prompt_runs(project: Path, home: Path, text: str) -> None:
+def test_broken_settings_are_said_and_the_prompt_runs(process: Run, home: Path, text: str) -> None:
     (home / "settings.json").write_text(text)
-    ran = reverie(project, "-p", "read notes.txt")
-    assert ran.returncode == 0
-    assert "heron" in ran.stdout
-    assert "settings.json" in ran.stderr
-    assert "Traceback" not in ran.stderr
+    ran = process("-p", "read notes.txt")
+    assert ran.code == 0
+    assert "heron" in ran.out
+    assert "settings.json" in ran.err
+    assert "Traceback" not in ran.err
 
 
 # --- permission, privacy, hooks
 
 
-def test_a_pipe_is_asked_nothing_and_permitted_nothing(project: Path) -> None:
-    ran = reverie(project, "-p", "run touch made.txt", "--output-format", "stream-json")
-    assert "nobody can be asked" in ran.stdout
+def test_a_pipe_is_asked_nothing_and_permitted_nothing(process: Run, project: Path) -> None:
+    ran = process("-p", "run touch made.txt", "--output-format", "stream-json")
+    assert "nobody can be asked" in ran.out
     assert not (project / "made.txt").exists()
-    ran = reverie(project, "-p", "run touch made.txt", "--permission-mode", "allow")
-    assert ran.returncode == 0
+    ran = process("-p", "run touch made.txt", "--permission-mode", "allow")
+    assert ran.code == 0
     assert (project / "made.txt").exists()
 
 
-def test_private_records_nothing_that_was_said(project: Path, home: Path) -> None:
+def test_private_records_nothing_that_was_said(process: Run, home: Path) -> None:
     (home / ".reverie-welcomed").unlink()
-    ran = reverie(project, "-p", "my word is zebrafinch", "--private")
-    assert ran.returncode == 0
+    ran = process("-p", "my word is zebrafinch", "--private")
+    assert ran.code == 0
     files = [p for p in home.rglob("*") if p.is_file()]
     assert not [p for p in files if b"zebrafinch" in p.read_bytes()]
     assert sessions(home) == []
@@ -155,7 +135,9 @@ def test_private_records_nothing_that_was_said(project: Path, home: Path) -> Non
 
 
 @pytest.mark.spec("13.hooks")
-def test_hooks_of_the_user_run_those_of_the_repository_do_not(project: Path, home: Path) -> None:
+def test_hooks_of_the_user_run_those_of_the_repository_do_not(
+    process: Run, project: Path, home: Path
+) -> None:
     def hook(command: str) -> str:
         return json.dumps({"hooks": {"UserPromptSubmit": [{"command": command}]}})
 
@@ -163,26 +145,26 @@ def test_hooks_of_the_user_run_those_of_the_repository_do_not(project: Path, hom
     own = project / ".reverie"
     own.mkdir()
     (own / "settings.json").write_text(hook(f"touch {project}/owned"))
-    ran = reverie(project, "-p", "hello")
-    assert ran.returncode == 1
-    assert "a hook blocked the prompt: not today" in ran.stderr
-    assert "cannot run commands" in ran.stderr
+    ran = process("-p", "hello")
+    assert ran.code == 1
+    assert "a hook blocked the prompt: not today" in ran.err
+    assert "cannot run commands" in ran.err
     assert not (project / "owned").exists()
-    assert reverie(project, "-p", "hello", "--bare").returncode == 0
+    assert process("-p", "hello", "--bare").code == 0
 
 
 # --- the first run
 
 
 @pytest.mark.spec("18.first-run")
-def test_the_first_run_says_what_is_stored_and_what_runs_once(project: Path, home: Path) -> None:
+def test_the_first_run_says_what_is_stored_and_what_runs_once(process: Run, home: Path) -> None:
     (home / ".reverie-welcomed").unlink()
-    first = reverie(project, "-p", "hello")
+    first = process("-p", "hello")
     for word in (str(home)[-20:], "recall", "dream", "2,000,000", "--private", "--bare", "flags"):
-        assert word in first.stderr
-    lines = first.stderr.splitlines()
+        assert word in first.err
+    lines = first.err.splitlines()
     assert len(lines) == 6
     assert max(map(len, lines)) <= 80
-    assert "first run" not in first.stdout
-    assert reverie(project, "-p", "hello").stderr == ""
+    assert "first run" not in first.out
+    assert process("-p", "hello").err == ""
     assert oct(os.stat(home / ".reverie-welcomed").st_mode)[-3:] == "600"

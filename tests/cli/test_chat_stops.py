@@ -9,7 +9,7 @@ import pytest
 
 from reverie.simulator import Engine, SimulatedAnswer, script, serving
 from reverie.transcript import blocks_of
-from tests.cli.test_chat import reverie
+from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.spec("13.stops")
 
@@ -32,7 +32,7 @@ PROVIDERS = {
     ],
 )
 def test_the_exit_code_says_how_an_answer_ended(
-    tmp_path: Path,
+    process: Run,
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
     provider: str,
@@ -47,9 +47,9 @@ def test_the_exit_code_says_how_an_answer_ended(
     with serving(Engine(script(otherwise=answer))) as url:
         monkeypatch.setenv(f"{name}_BASE_URL", url + under)
         asked = ("-p", "Hello", "--model", model, "--bare", "--output-format", "json")
-        ran = reverie(tmp_path, *asked)
-    value = json.loads(ran.stdout)
-    assert (ran.returncode, value["outcome"], value["stop_reason"]) == (code, outcome, stop)
+        ran = process(*asked)
+    value = json.loads(ran.out)
+    assert (ran.code, value["outcome"], value["stop_reason"]) == (code, outcome, stop)
     assert bool(value["reason"]) == bool(code)
-    assert value["reason"] in ran.stderr
-    assert ("solar_flare" in ran.stderr) == (stop == "solar_flare")
+    assert value["reason"] in ran.err
+    assert ("solar_flare" in ran.err) == (stop == "solar_flare")

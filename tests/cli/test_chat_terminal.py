@@ -15,13 +15,8 @@ pytestmark = [pytest.mark.spec("18.terminal"), pytest.mark.needs("tmux")]
 
 
 @pytest.fixture
-def terminal(tmp_path: Path, home: Path) -> Iterator[Terminal]:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "notes.txt").write_text("the code word is heron\n")
-    home.mkdir(mode=0o700)
-    (home / ".reverie-welcomed").touch()
-    window = Terminal(folder, f"reverie-{os.getpid()}-{tmp_path.name}")
+def terminal(welcomed: Path) -> Iterator[Terminal]:
+    window = Terminal(welcomed, f"reverie-{os.getpid()}-{welcomed.parent.name}")
     yield window
     window.close()
 

@@ -92,14 +92,10 @@ def test_what_is_typed_is_told_apart():
 
 
 def test_an_id_may_be_shortened_as_long_as_it_is_clear():
-    said = [Entry(i, p, 1.0, UserMessage((text_block(i),))) for i, p in pairwise("12", "123", "2")]
+    ids = (("12", ""), ("123", "12"), ("2", "123"))  # each with the one before
+    said = [Entry(i, p, 1.0, UserMessage((text_block(i),))) for i, p in ids]
     view = fold(said)
     assert [i.id for i in picked(view, "12")] == ["12"]
     assert [i.id for i in picked(view, "1")] == ["12", "123"]
     assert [i.id for i in picked(view, "2")] == ["2"]
     assert picked(view, "") == picked(view, "3") == []
-
-
-def pairwise(*ids: str) -> list[tuple[str, str]]:
-    """Ids, each with the one before."""
-    return list(zip(ids, ("", *ids), strict=False))

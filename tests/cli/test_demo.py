@@ -67,12 +67,17 @@ def read_share(forks: list[Any]) -> float:
     return read / given
 
 
-def test_each_check_of_the_run_holds(kept: Kept) -> None:
+def test_each_check_of_the_run_holds_and_every_layer_has_a_count(kept: Kept) -> None:
     value = kept.value
     assert all(value["checks"].values())
     assert value["scripted"] is True
     assert 0 < value["cost"] < value["naive_cost"]
     assert value["fork"]["hit_rate"] > 0.9
+    counts = {name: layer["count"] for name, layer in value["layers"].items()}
+    assert len(counts) == 9
+    assert all(count > 0 for count in counts.values()), counts
+    assert "ORDERS" not in value["answer_without_memory"]
+    assert "ORDERS" in value["answer_with_memory"]
 
 
 def test_stored_results_lie_in_the_first_session_folder(kept: Kept) -> None:
@@ -197,17 +202,6 @@ def test_every_layer_as_it_happens_behind_verbose(tmp_path: Path) -> None:
     assert "scripted" in ran.stdout
     assert "window is set to" in ran.stdout
     assert "no rule for that" not in ran.stdout
-
-
-def test_every_layer_has_a_count(kept: Kept) -> None:
-    counts = {name: layer["count"] for name, layer in kept.value["layers"].items()}
-    assert len(counts) == 9
-    assert all(count > 0 for count in counts.values()), counts
-
-
-def test_the_recalled_memory_makes_the_difference(kept: Kept) -> None:
-    assert "ORDERS" not in kept.value["answer_without_memory"]
-    assert "ORDERS" in kept.value["answer_with_memory"]
 
 
 def test_two_runs_cost_the_same(kept: Kept) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import fields
 from hashlib import sha256
@@ -134,7 +133,3 @@ def test_every_exit_code_is_on_the_page(root: Path) -> None:
     codes = {kind.exit_code for kind in vars(errors).values() if hasattr(kind, "exit_code")}
     for code in {0, 130, *codes}:
         assert re.search(rf"^\| {code} \|", page, re.MULTILINE), code
-
-
-def test_the_example_is_json() -> None:
-    assert all(json.loads(line) for line in example()[0])

@@ -194,18 +194,3 @@ def test_memory_is_read_and_what_waits_is_told(run: Run, project: Path) -> None:
     (project / "GEMINI.md").write_text(poison)
     run("memory", "import", str(project / "GEMINI.md"), code=0)
     assert "1 waiting for review" in run("doctor", code=0).out
-
-
-def test_what_is_missing_is_told_by_commands_and_extras_that_exist(root: Path) -> None:
-    import re
-    import tomllib
-
-    from reverie.apps.cli import COMMANDS
-    from reverie.upkeep import EXTRAS
-
-    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
-    for extra, (modules, loss) in EXTRAS.items():
-        named = re.findall(r"`(?:reverie )?(\w+)[\w ]*`", loss)
-        assert set(named) <= set(COMMANDS), (extra, named)
-        assert modules
-        assert extra in project["optional-dependencies"]

@@ -6,15 +6,14 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project, canonical_root, find_project_folder
+from reverie.store import Project
+from reverie.store import canonical_root
 
-from .conftest import Run
+from .conftest import Run, memory_in, remembered
 
 pytestmark = [pytest.mark.spec("9"), pytest.mark.spec("B6")]
 
@@ -93,28 +92,13 @@ def test_one_that_runs_is_seen_and_killed_from_another_process(
         assert killed["ended"]
         assert process.stdout.readline() == "killed\n"
     assert run("dream", "status", "--json").json()["dreams"][0]["status"] == "killed"
-    assert not (
-        find_project_folder(home, canonical_root(project)) / "memory" / (".consolidate-lock")
-    ).exists()
-
-
-def other(home: Path, root: Path, sessions: int) -> None:
-    """Another project of the same home, with a memory and some sessions."""
-    root.mkdir()
-    with Memories.of(Project.at(root, home=home, environ={}, settings=DEFAULTS), now=time.time):
-        pass
-    folder = find_project_folder(home, canonical_root(root))
-    (folder / "memory" / "a.md").write_text(
-        "---\nname: A\ndescription: about a\ntype: project\n---\n\nThe a.\n"
-    )
-    (folder / "memory" / "MEMORY.md").write_text("- [A](a.md) — about a\n")
-    for n in range(sessions):
-        (folder / f"00000000-0000-4000-8000-00000000000{n}.jsonl").write_text("")
+    assert not (memory_in(home, project) / ".consolidate-lock").exists()
 
 
 def test_all_dreams_where_it_is_due(run: Run, home: Path, tmp_path: Path) -> None:
-    other(home, tmp_path / "due", 5)
-    other(home, tmp_path / "new", 2)
+    for name, sessions in (("due", 5), ("new", 2)):
+        (tmp_path / name).mkdir()
+        remembered(home, canonical_root(tmp_path / name), sessions)
     rows = {os.path.basename(row["project"]): row for row in run("dream", "--all", "--json").json()}
     assert rows["due"]["status"] == "completed"
     assert rows["new"] == {
@@ -133,7 +117,7 @@ def test_stats_tell_the_memory_and_its_trend(run: Run, home: Path, project: Path
     assert shown["sessions"] == 0
     assert shown["memory"][-1]["memories"] == 2
     assert shown["memory"][-1]["pollution"] > 0
-    kept = find_project_folder(home, canonical_root(project)) / "hygiene.jsonl"
+    kept = memory_in(home, project).parent / "hygiene.jsonl"
     kept.write_text('["2026-01-02", 40, 9, 0.5]\nnot json\n' + kept.read_text())
     run("dream", code=0)
     trend = run("stats", "--json").json()["memory"]

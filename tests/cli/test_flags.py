@@ -26,23 +26,18 @@ def test_all_flags_with_their_origin(run: Run, home: Path) -> None:
 
 
 def test_set_and_unset(run: Run, home: Path) -> None:
+    assert run("flags", "unset", "dream").out == "dream is on (default)\n"
+    assert not home.exists()
     assert run("flags", "set", "dream", "off").out == "dream is off (flags)\n"
     assert json.loads((home / "flags.json").read_text()) == {"dream": False}
     assert_private(home)
     found = run("flags", "set", "tengu_onyx_plover", "on", "--json").json()
     assert (found["name"], found["value"], found["source"]) == ("dream", True, "flags")
-    table = '{"Bash": 1000}'
-    assert run("flags", "set", "tool_result_thresholds", table, "--json").json()["value"] == {
-        "Bash": 1000
-    }
+    set_table = ("flags", "set", "tool_result_thresholds", '{"Bash": 1000}', "--json")
+    assert run(*set_table).json()["value"] == {"Bash": 1000}
     run("flags", "unset", "dream", code=0)
     assert list(json.loads((home / "flags.json").read_text())) == ["tool_result_thresholds"]
     assert_private(home)
-
-
-def test_unset_makes_no_home(run: Run, home: Path) -> None:
-    assert run("flags", "unset", "dream").out == "dream is on (default)\n"
-    assert not home.exists()
 
 
 @pytest.mark.parametrize(

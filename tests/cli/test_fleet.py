@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from reverie.fleet import JobEnd, at_work, home_id, open_local
-from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project, canonical_root, find_project_folder
+from reverie.store import Project
+from reverie.store import canonical_root
+from reverie.store import find_project_folder
+from tests.processes import loaded
 from tests.web.nights import GONE, half_a_night
 
-from .conftest import Run
+from .conftest import Run, remembered
 
 pytestmark = [pytest.mark.spec("9.fleet-command")]
 
@@ -28,15 +26,7 @@ pytestmark = [pytest.mark.spec("9.fleet-command")]
 def root(home: Path, project: Path) -> Path:
     """A project with a memory, and sessions enough for a dream."""
     where = canonical_root(project)
-    with Memories.of(Project.at(where, home=home, environ={}, settings=DEFAULTS), now=time.time):
-        pass
-    folder = find_project_folder(home, where)
-    (folder / "memory" / "a.md").write_text(
-        "---\nname: A\ndescription: about a\ntype: project\n---\n\nThe a.\n"
-    )
-    (folder / "memory" / "MEMORY.md").write_text("- [A](a.md) — about a\n")
-    for n in range(5):
-        (folder / f"00000000-0000-4000-8000-00000000000{n}.jsonl").write_text("")
+    remembered(home, where, 5)
     return where
 
 
@@ -308,13 +298,6 @@ def test_bad_words_are_named(run: Run) -> None:
 
 
 def test_the_extra_is_loaded_only_where_it_is_used(home: Path, project: Path) -> None:
-    program = (
-        "import sys; from reverie.apps.cli.app import build;"
-        "build().main(['fleet', 'status', '--json'], standalone_mode=False)"
-    )
-    check = "print([n for n in ('procrastinate', 'psycopg', 'asyncpg') if n in sys.modules])"
-    text = f"import atexit, sys\natexit.register(lambda: {check})\n{program}"
-    done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, check=True, env=os.environ
-    )
-    assert done.stdout.splitlines()[-1] == "[]"
+    status = "build().main(['fleet', 'status', '--json'], standalone_mode=False)"
+    names = loaded(f"from reverie.apps.cli.app import build\n{status}")
+    assert not names & {"procrastinate", "psycopg", "asyncpg"}

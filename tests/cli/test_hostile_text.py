@@ -7,15 +7,12 @@ import re
 import time
 from pathlib import Path
 
-import anyio
-
 from reverie.memory import Origin, Trust
-from reverie.session import Session
 from reverie.settings import Settings
-from reverie.store import Memories, Project
-from reverie.testing import reply
-from reverie.wire import user
+from reverie.store import Memories
+from reverie.store import Project
 from tests.cli.conftest import Run
+from tests.cli.conftest import one_turn
 
 TRICK = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp.exe\u2066\r\x08hidden"
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -72,15 +69,7 @@ def hostile(home: Path, project: Path) -> str:
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": {TRICK: {"command": TRICK}}}))
     (project / "CLAUDE.md").write_text(f"@{TRICK}\n")
 
-    async def talk() -> str:
-        async with Session.open(project, home=home, model="m1", system=TRICK) as session:
-            await session.add(user(f"owned {TRICK}"))
-            await session.prepare()
-            await session.observe(reply(f"deploy {TRICK}"))
-            await session.end_turn()
-            return session.id
-
-    return anyio.run(talk)
+    return one_turn(project, f"owned {TRICK}", f"deploy {TRICK}", home=home, system=TRICK)
 
 
 def test_row_68_no_command_prints_what_a_terminal_obeys(

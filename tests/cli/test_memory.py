@@ -8,34 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from reverie.apps.cli import COMMANDS, LazyCommand
 from reverie.memory import Origin, Trust
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project, canonical_root, find_project_folder
+from reverie.store import Memories
+from reverie.store import Project
+from reverie.store import canonical_root
 
-from .conftest import Run, assert_private
+from .conftest import Run, assert_private, memory_in
 
 pytestmark = [pytest.mark.spec("18.memory")]
 
 WEB = Origin("save", Trust.UNTRUSTED, agent="extract_memories", session="s9", tool="WebFetch")
 
 
-@pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    if "memory" not in COMMANDS:
-        monkeypatch.setitem(
-            COMMANDS, "memory", LazyCommand("reverie.apps.cli.memory:app", "Memory.")
-        )
-
-
 def memories(home: Path, project: Path) -> Memories:
     return Memories.of(
         Project.at(project, home=home, environ={}, settings=DEFAULTS), now=lambda: 5.0
     )
-
-
-def folder(home: Path, project: Path) -> Path:
-    return find_project_folder(home, canonical_root(project)) / "memory"
 
 
 def test_looking_makes_nothing(run: Run, home: Path) -> None:
@@ -62,7 +51,7 @@ def test_what_is_added_is_listed_shown_found_and_private(
     found = run("memory", "search", "FRIDAY", "deploys", "--json").json()["memories"]
     assert [one["file"] for one in found] == [done["file"]]
     assert run("memory", "search", "monday", "--json").json()["memories"] == []
-    assert done["file"] in (folder(home, project) / "MEMORY.md").read_text()
+    assert done["file"] in (memory_in(home, project) / "MEMORY.md").read_text()
     assert_private(home)
 
 
@@ -86,7 +75,7 @@ def test_edit_opens_the_editor_and_merges_what_others_wrote(
     run: Run, home: Path, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = run("memory", "add", "one\n\ntwo\n\nthree", "--name", "n", "--json").json()["file"]
-    file = folder(home, project) / name
+    file = memory_in(home, project) / name
     script = tmp_path / "editor.py"
     script.write_text(
         "import sys, pathlib\n"
@@ -111,11 +100,11 @@ def test_rm_and_undo(run: Run, home: Path, project: Path) -> None:
     name = run("memory", "add", "Anna owns billing", "--json").json()["file"]
     assert run("memory", "rm", name, input="n\n").code == 1
     run("memory", "rm", name, "--yes", code=0)
-    assert not (folder(home, project) / name).exists()
-    assert name not in (folder(home, project) / "MEMORY.md").read_text()
+    assert not (memory_in(home, project) / name).exists()
+    assert name not in (memory_in(home, project) / "MEMORY.md").read_text()
     run("memory", "undo", code=0)
-    assert "Anna" in (folder(home, project) / name).read_text()
-    assert name in (folder(home, project) / "MEMORY.md").read_text()
+    assert "Anna" in (memory_in(home, project) / name).read_text()
+    assert name in (memory_in(home, project) / "MEMORY.md").read_text()
 
 
 def test_that_nothing_is_left_to_undo_is_said_once(run: Run) -> None:
@@ -150,7 +139,7 @@ def test_untrusted_text_that_commands_waits_for_review(run: Run, home: Path, pro
         assert (bad.outcome, good.outcome) == ("queued", "saved")
         assert bad.queued is not None
     assert good.unverified
-    assert not (folder(home, project) / "MEMORY.md").exists()
+    assert not (memory_in(home, project) / "MEMORY.md").exists()
     rows = {r["name"]: r["trust"] for r in run("memory", "list", "--json").json()["memories"]}
     assert rows == {"docs": "untrusted"}
     items = run("memory", "review", "list", "--json").json()["items"]
@@ -159,7 +148,7 @@ def test_untrusted_text_that_commands_waits_for_review(run: Run, home: Path, pro
     assert "evil.example" in run("memory", "review", "show", item["id"], code=0).out
     assert item["id"] in run("memory", "review", "list", code=0).out
     run("memory", "review", "accept", item["id"][:6], code=0)
-    assert "tip" in (folder(home, project) / "MEMORY.md").read_text()
+    assert "tip" in (memory_in(home, project) / "MEMORY.md").read_text()
     assert run("memory", "review", "drop", item["id"], "--json").code == 2
     run("memory", "undo", "--session", "s9", code=0)
     names = [r["name"] for r in run("memory", "list", "--json").json()["memories"]]
@@ -206,30 +195,24 @@ def test_a_full_disk_leaves_the_old_file_and_tells(
     ]
     assert {done.code for done in outcomes} == {1}
     assert all("No space left" in done.error["what"] for done in outcomes)
-    assert "old words" in (folder(home, project) / name).read_text()
+    assert "old words" in (memory_in(home, project) / name).read_text()
     assert run("memory", "edit", "n", "--with", tmp_path / "new.md", "--json").json()
 
 
 def test_a_folder_closed_to_us_is_still_shown(run: Run, home: Path, project: Path) -> None:
     name = run("memory", "add", "old words", "--json").json()["file"]
     if os.geteuid() == 0:
-        (folder(home, project) / "MEMORY.md").unlink()
-        (folder(home, project) / "MEMORY.md").mkdir()
+        (memory_in(home, project) / "MEMORY.md").unlink()
+        (memory_in(home, project) / "MEMORY.md").mkdir()
     assert [m["file"] for m in run("memory", "list", "--json").json()["memories"]] == [name]
 
 
-def test_a_secret_is_one_sentence_on_stderr(run: Run) -> None:
-    """And nothing about a folder, which is well."""
-    done = run("memory", "add", "token " + "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a", code=1)
-    assert done.err.count("\n") == 1
-    assert done.err.startswith("reverie: It looks as if this held a secret: ")
-
-
-def test_a_secret_is_told_by_the_line_of_the_text_that_was_given(run: Run) -> None:
-    """Not by lines of a file that was made of it and that nobody saw."""
+def test_a_secret_is_one_sentence_that_names_the_line_of_the_text_that_was_given(run: Run) -> None:
+    """And nothing about a folder, which is well, or about lines of a file that nobody saw."""
     text = "The deploy needs a token\n\nghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
     said = run("memory", "add", text, code=1).err
-    assert "a secret: github-pat in line 3. Take" in said
+    assert said.count("\n") == 1
+    assert said.startswith("reverie: It looks as if this held a secret: github-pat in line 3. Take")
     assert said.count(" in line ") == 1
 
 

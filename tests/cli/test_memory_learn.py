@@ -1,11 +1,8 @@
-"""`reverie memory learn`, as a process, against a simulated provider."""
+"""`reverie memory learn` against a simulated provider."""
 
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,8 @@ import pytest
 
 from reverie.settings import DEFAULTS
 from reverie.store import Project
+from reverie.testing import call
+from reverie.testing import provider
 
 from .conftest import Run, assert_private
 
@@ -47,33 +46,19 @@ def past(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def provider(home: Path, project: Path, tmp_path: Path) -> Iterator[str]:
-    """A simulated provider that saves one memory, then has nothing more to say."""
-    folder = Project.at(project, home=home, environ={}, settings=DEFAULTS).memory_folder
-    given = {"file_path": f"{folder}/feedback_pnpm.md", "content": RULE}
-    call = {"type": "tool_use", "id": "toolu_1", "name": "Write", "input": given}
-    script = tmp_path / "script.jsonl"
-    script.write_text(json.dumps([{"content": [call]}, "Saved."]))
-    line = [sys.executable, "-m", "reverie.apps.cli", "simulate", "--port", "0", "--json"]
-    with subprocess.Popen(
-        [*line, "--script", str(script)], stdout=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stdout is not None
-        told = server.stdout.readline()
-        yield str(json.loads(told)["url"])
-        server.send_signal(signal.SIGINT)
-        server.wait(30)
+def saving(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A model that saves one memory, then has nothing more to say."""
+    file = f"{Project.at(project, home=home, environ={}, settings=DEFAULTS).memory_folder}/feedback_pnpm.md"
+    with provider([call("Write", file_path=file, content=RULE), "Saved."]) as served:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", served.anthropic_url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "test")
+        yield
 
 
-def at(url: str) -> dict[str, str]:
-    return {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "test"}
-
-
+@pytest.mark.usefixtures("saving")
 def test_a_file_is_learned_from_and_the_second_time_adds_nothing(
-    run: Run, past: Path, provider: str, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, past: Path, home: Path, project: Path
 ) -> None:
-    for name, value in at(provider).items():
-        monkeypatch.setenv(name, value)
     done = run("memory", "learn", past, "--json").json()
     (session,) = done["sessions"]
     assert (session["session"], session["turns"]) == ("cc-9", 2)
@@ -90,11 +75,10 @@ def test_a_file_is_learned_from_and_the_second_time_adds_nothing(
     assert_private(home)
 
 
+@pytest.mark.usefixtures("saving")
 def test_a_dry_run_and_a_budget_save_nothing(
-    run: Run, past: Path, provider: str, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, past: Path, home: Path, project: Path
 ) -> None:
-    for name, value in at(provider).items():
-        monkeypatch.setenv(name, value)
     small = run("memory", "learn", past, "--budget", "10", "--json").json()["sessions"][0]
     assert small["over_budget"]
     assert (small["calls"], small["written"]) == (0, [])

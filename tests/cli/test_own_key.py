@@ -26,19 +26,10 @@ from reverie.embedded import EmbeddedModel
 from reverie.settings import SETTINGS
 from reverie.simulator import Engine, Ledger, script, serving
 from reverie.store import Project
-from tests.cli.test_chat import reverie
+from tests.cli.conftest import Run
 from tests.loop.stage import simulated
 
-pytestmark = pytest.mark.spec("18.own-key")
-
-
-@pytest.fixture
-def project(tmp_path: Path, home: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    home.mkdir(mode=0o700)
-    (home / ".reverie-welcomed").touch()
-    return folder
+pytestmark = [pytest.mark.spec("18.own-key"), pytest.mark.usefixtures("welcomed")]
 
 
 # --- without the package
@@ -69,41 +60,41 @@ def test_without_the_package_the_embedded_model_is_offered(
 
 
 @pytest.mark.parametrize("place", ["/dev/null/home", "/proc/reverie"])
-def test_private_works_where_home_cannot_be_written(project: Path, place: str) -> None:
+def test_private_works_where_home_cannot_be_written(process: Run, place: str) -> None:
     environ = {**os.environ, "REVERIE_HOME": place}
     asked = ("-p", "run seq 30000", "--permission-mode", "allow")
-    ran = reverie(project, *asked, "--private", env=environ)
-    assert (ran.returncode, "29999" in ran.stdout) == (0, True), ran.stderr
-    assert reverie(project, *asked, env=environ).returncode != 0
+    ran = process(*asked, "--private", env=environ)
+    assert (ran.code, "29999" in ran.out) == (0, True), ran.err
+    assert process(*asked, env=environ).code != 0
 
 
 # --- for scripts
 
 
-def test_the_keys_that_scripts_for_claude_code_read(project: Path) -> None:
-    ran = reverie(project, "-p", "run echo hi", "--permission-mode", "allow", "--json")
-    value = json.loads(ran.stdout)
+def test_the_keys_that_scripts_for_claude_code_read(process: Run) -> None:
+    ran = process("-p", "run echo hi", "--permission-mode", "allow", "--json")
+    value = json.loads(ran.out)
     assert value["result"] == value["text"]
     assert (value["is_error"], value["num_turns"], value["total_cost_usd"]) == (False, 2, 0.0)
     assert value["cost"] == 0.0  # nothing is billed
     assert value["session_id"]
-    ran = reverie(project, "-p", "hi", "--max-rounds", "1", "--max-cost", "1", "--json")
-    assert json.loads(ran.stdout)["is_error"] is True
-    failed = reverie(project, "-p", "x", "--model", "claude-x", "--output-format", "json")
-    value = json.loads(failed.stdout)
+    ran = process("-p", "hi", "--max-rounds", "1", "--max-cost", "1", "--json")
+    assert json.loads(ran.out)["is_error"] is True
+    failed = process("-p", "x", "--model", "claude-x", "--output-format", "json")
+    value = json.loads(failed.out)
     assert (value["is_error"], value["session_id"]) == (True, "")
     assert "no key" in value["result"]
 
 
 def test_money_is_told_where_prices_are_known(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+    process: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
     with serving(Engine(script(otherwise="Fine."))) as url:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
         asked = ("-p", "Hello", "--bare", "--output-format", "json", "--model")
         known, unknown = (
-            json.loads(reverie(project, *asked, name).stdout)
+            json.loads(process(*asked, name).out)
             for name in ("claude-sonnet-5", "claude-haiku-5-5")
         )
     used = known["usage"]
@@ -134,16 +125,16 @@ def test_the_choices_are_those_of_the_settings() -> None:
 
 
 def test_flags_for_thinking_effort_and_length_are_sent(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    process: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "log.jsonl"
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
     with serving(Engine(script(otherwise="Fine."), ledger=Ledger(log))) as url:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
         asked = ("-p", "Hello", "--bare", "--model", "claude-sonnet-4-5")
-        reverie(project, *asked, "--thinking", "budget", "--thinking-tokens", "2048")
-        reverie(project, *asked, "--max-tokens", "4000")
-        reverie(project, *asked[:-1], "claude-opus-5-5", "--effort", "low")
+        process(*asked, "--thinking", "budget", "--thinking-tokens", "2048")
+        process(*asked, "--max-tokens", "4000")
+        process(*asked[:-1], "claude-opus-5-5", "--effort", "low")
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     sent = [str(row["body"]) for row in rows if "messages" in str(row.get("body"))]
     assert '"budget_tokens":2048' in sent[0]

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
 
-import anyio
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
-from reverie.session import Library, Session
+from reverie.serving import serving
+from reverie.session import Library
 from reverie.store import canonical_root, find_project_folder
-from reverie.transcript import Attached, Candidate, Recalled, text_block
-from reverie.wire import user
+from reverie.transcript import Candidate
 
-from .conftest import ESCAPES, Run, reply
+from .conftest import Run, injecting, memory_in, one_turn
 
 pytestmark = [pytest.mark.spec("B2")]
 
 
 def put(home: Path, project: Path, key: str, text: str) -> Path:
-    folder = find_project_folder(home, canonical_root(project)) / "memory"
+    folder = memory_in(home, project)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / key).write_text(text)
     return folder
@@ -45,15 +44,6 @@ def filled(home: Path, project: Path) -> Path:
     return put(home, project, "style.md",
                "---\nname: Style\ndescription: how code is written\ntype: feedback\n---\n\n"
                "Prefer short functions.\n")  # fmt: skip
-
-
-async def _talked(project: Path) -> str:
-    async with Session.open(project, model="m") as s:
-        await s.add(user("The staging database is called heron-7"))
-        await s.prepare()
-        await s.observe(reply("I will remember that."))
-        await s.end_turn()
-        return s.id
 
 
 # --- recall
@@ -111,11 +101,6 @@ def test_nothing_found_is_an_empty_list(run: Run, filled: Path, query: str) -> N
     assert "Nothing found" in run("recall", query, code=0).out
 
 
-def test_a_long_query(run: Run, filled: Path) -> None:
-    rows = run("recall", "billing service deployed " * 4_000, "--json").json()
-    assert rows[0]["file"] == "deploys.md"
-
-
 def test_a_query_from_stdin(process: Run, filled: Path) -> None:
     rows = process("recall", "-", "--json", input="billing service " * 50_000).json()
     assert rows[0]["file"] == "deploys.md"
@@ -132,72 +117,29 @@ def test_looking_where_there_is_nothing_makes_nothing(run: Run, home: Path) -> N
     assert not home.exists()
 
 
-def test_a_corrupt_index_is_made_anew(run: Run, filled: Path) -> None:
-    run("recall", "billing service deployed", code=0)
-    (index,) = filled.parent.glob("recall.sqlite3")
-    index.write_bytes(b"this is no database" * 1_000)
-    for beside in filled.parent.glob("recall.sqlite3-*"):
-        beside.unlink()
-    rows = run("recall", "billing service deployed", "--json").json()
-    assert rows[0]["file"] == "deploys.md"
-    assert index.stat().st_mode & 0o777 == 0o600
-
-
-def test_odd_files_are_passed_over(run: Run, home: Path, project: Path, filled: Path) -> None:
-    (filled / "binary.md").write_bytes(b"\xff\xfe\x00billing \x80 service")
-    (filled / "link.md").symlink_to("/etc/passwd")
-    (filled / "evil.md").write_text(
-        f"---\nname: billing {ESCAPES}\n---\nbilling service {ESCAPES}\n"
-    )
-    os.mkfifo(filled / "pipe.md")
-    shown = run("recall", "billing service", "--explain", code=0)
-    assert "\x1b" not in shown.out
-    assert "\u202e" not in shown.out
-    files = [row["file"] for row in run("recall", "billing service", "--json").json()]
-    assert "link.md" not in files
-    assert "pipe.md" not in files
-
-
 # --- by meaning
 
 KINDS = (("car", "vehicle", "automobile"), ("dog", "hound"), ("tax", "levy"))
 
 
-class Vectors(BaseHTTPRequestHandler):
-    """A server of vectors: one number for each kind of thing that a text speaks of."""
-
-    asked: ClassVar[list[list[str]]] = []
-
-    def do_POST(self) -> None:
-        value = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.asked.append(value["input"])
-        rows = [
-            {
-                "index": n,
-                "embedding": [sum(w in text.lower() for w in kind) for kind in KINDS] + [1],
-            }
-            for n, text in enumerate(value["input"])
-        ]
-        body = json.dumps({"data": rows}).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
-        """Nothing is said."""
-
-
 @pytest.fixture
 def vectors(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
-    Vectors.asked.clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Vectors) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
+    """A server of vectors: one number for each kind of thing that a text speaks of."""
+    asked: list[list[str]] = []
+
+    async def embed(request: Request) -> JSONResponse:
+        texts = (await request.json())["input"]
+        asked.append(texts)
+        rows = [
+            {"index": n, "embedding": [*(sum(w in text.lower() for w in k) for k in KINDS), 1]}
+            for n, text in enumerate(texts)
+        ]
+        return JSONResponse({"data": rows})
+
+    with serving(Starlette(routes=[Route("/v1/embeddings", embed, methods=["POST"])])) as url:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")
         monkeypatch.setenv("REVERIE_EMBEDDING_MODEL", "openai:small")
-        yield Vectors.asked
-        server.shutdown()
+        yield asked
 
 
 def test_a_model_of_vectors_finds_other_words(
@@ -253,27 +195,10 @@ def test_a_missing_extra_is_named(run: Run, filled: Path, monkeypatch: pytest.Mo
 # --- the ledger
 
 
-async def _recalled(project: Path) -> str:
-    async with Session.open(project, model="m") as s:
-        await s.add(user("When is billing deployed?"))
-        name = 'reverie-note id="0123456789abcdef"'
-        text = f'<{name} source="deploys.md">\nOn Fridays, by ship_it_now.\n</{name}>'
-        await s.append(
-            Attached((text_block(text),), "recall"),
-            Recalled(
-                s.view.leaf, 14,
-                (Candidate("deploys.md", 4.2, "injected", "words 4.20", 99),
-                 Candidate("style.md", 0.1, "left", "not clearly about it")),
-            ),
-        )  # fmt: skip
-        await s.prepare()
-        await s.observe(reply("Use ship_it_now on Friday."))
-        await s.end_turn()
-        return s.id
-
-
 def test_the_ledger_of_a_session(run: Run, home: Path, project: Path) -> None:
-    session = anyio.run(_recalled, project)
+    left = Candidate("style.md", 0.1, "left", "not clearly about it")
+    recall = injecting("deploys.md", "On Fridays, by ship_it_now.", 14, left)
+    session = one_turn(project, "When is billing deployed?", "Use ship_it_now on Friday.", recall)
     value = run("recall", "--ledger", "--json").json()
     assert value["session"] == session
     (turn,) = value["turns"]
@@ -311,7 +236,8 @@ def test_an_answer_from_memory_with_its_source(run: Run, filled: Path) -> None:
 
 
 def test_an_answer_from_an_earlier_session(run: Run, home: Path, project: Path) -> None:
-    session = anyio.run(_talked, project)
+    said = "The staging database is called heron-7"
+    session = one_turn(project, said, "I will remember that.")
     value = run("ask", "What is the staging database called?", "--json").json()
     assert "heron-7" in value["answer"]
     source = value["sources"][0]
@@ -341,14 +267,7 @@ def test_what_is_not_known_is_said(run: Run, filled: Path, question: str) -> Non
 
 
 def test_a_question_asked_before_is_no_answer(run: Run, home: Path, project: Path) -> None:
-    async def asked() -> None:
-        async with Session.open(project, model="m") as s:
-            await s.add(user("What is the staging database called?"))
-            await s.prepare()
-            await s.observe(reply("That I cannot tell."))
-            await s.end_turn()
-
-    anyio.run(asked)
+    one_turn(project, "What is the staging database called?", "That I cannot tell.")
     assert run("ask", "What is the staging database called?", "--json").json()["known"] is False
 
 

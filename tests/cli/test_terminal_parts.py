@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from reverie.apps.tui import (
@@ -30,16 +27,11 @@ from reverie.apps.tui import (
 from reverie.apps.tui.footer import footer
 from reverie.tools import FileChange, PermissionAnswer, PermissionRule, Question
 from reverie.wire import ToolCall
+from tests.processes import loaded
 
 pytestmark = pytest.mark.spec("18.terminal-app")
 STATUS = Status("claude-opus-5-5", 0.25, 117_710, "compaction", 0.44, "$0.42", "dream: gather")
 EVIL = "a\x1b[31mred\x1b]0;title\x07\x9b2Jb\u202ec\u200bd\re"
-
-
-def loaded(code: str) -> set[str]:
-    told = f"{code}\nimport sys\nprint(*sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
-    return set(ran.stdout.split())
 
 
 def test_the_input_is_drawn_before_the_engine_is_loaded() -> None:

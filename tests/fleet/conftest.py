@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 from reverie.fleet import FleetLedger
+from reverie.testing import ManualClock
 from tests.fleet.crew import Crew, Hire
 from tests.fleet.fleet import Fleet
+
+
+@pytest.fixture
+def hand() -> ManualClock:
+    return ManualClock(1_790_000_000.0)
 
 
 @pytest.fixture

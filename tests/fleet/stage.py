@@ -15,7 +15,7 @@ from pathlib import Path
 
 import anyio
 
-from reverie.fleet import FleetTask, Job, JobWork, nightly
+from reverie.fleet import FleetLedger, FleetTask, Job, JobWork, nightly
 from reverie.memory import Origin, Trust
 from reverie.settings import DEFAULTS
 from reverie.store import Memories, Project, landing
@@ -69,6 +69,23 @@ def lander(seconds: float = 0.0, reading: Callable[[], None] = lambda: None) -> 
             here = {FILE: before}
             landing.land(memories, {FILE: after}, here, origin, fence=work.run.fence)
         return TaskOutcome("done", "completed", files=1)
+
+    return task
+
+
+def stopped_by(ledger: FleetLedger, course: list[str]) -> FleetTask:
+    """A job that is cancelled while it runs, in its first night; what became of it, in order."""
+
+    async def task(work: JobWork) -> TaskOutcome:
+        course.append(f"begins {work.job.night}")
+        if work.job.night == "night-1":
+            return TaskOutcome("done")
+        ledger.cancel("default", work.job.key)
+        try:
+            await anyio.sleep_forever()
+        finally:
+            course.append("body stopped")
+        raise AssertionError("unreachable")
 
     return task
 

@@ -22,7 +22,7 @@ from reverie.settings import DEFAULTS
 from reverie.store import Memories, Project
 from reverie.upkeep import TaskOutcome
 from tests.fleet.fleet import Fleet, rows
-from tests.fleet.stage import jobs_for, lander, make_memories, place_at, wrong
+from tests.fleet.stage import jobs_for, lander, make_memories, place_at, stopped_by, wrong
 
 pytestmark = [pytest.mark.spec("9.fleet-engine"), pytest.mark.doors]
 logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
@@ -41,7 +41,6 @@ async def test_a_plan_is_worked(fleet: Fleet) -> None:
 async def test_a_worker_that_was_there_first_works_what_is_planned_later(fleet: Fleet) -> None:
     """Also the jobs of a tenant that nobody knew when it began."""
     roots = make_memories(fleet.home, fleet.base, 2)
-    place = place_at(fleet.home, fleet.base)
     seen: list[str] = []
     both = anyio.Event()
 
@@ -52,9 +51,7 @@ async def test_a_worker_that_was_there_first_works_what_is_planned_later(fleet: 
             both.set()
         return done
 
-    shop = Workshop(fleet.ledger, place, EmbeddedModel(), tasks={"dream": body}, poll=0.05)
-    options = fleet.engine.WorkerOptions(2, (), 4.0, poll=0.1)
-    worker = fleet.engine.FleetWorker(fleet.url, shop, options)
+    worker = fleet.worker(dream=body)
     with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(worker.run)
@@ -86,19 +83,7 @@ async def test_a_cancelled_job_keeps_its_memory_until_its_body_has_stopped(fleet
     (root,) = make_memories(fleet.home, fleet.base, 1)
     fleet.plan(jobs_for([root], 2))
     course: list[str] = []
-
-    async def body(work: JobWork) -> TaskOutcome:
-        course.append(f"begins {work.job.night}")
-        if work.job.night == "night-1":
-            return TaskOutcome("done")
-        fleet.ledger.cancel("default", work.job.key)
-        try:
-            await anyio.sleep_forever()
-        finally:
-            course.append("body stopped")
-        raise AssertionError("unreachable")
-
-    await fleet.work(dream=body)
+    await fleet.work(dream=stopped_by(fleet.ledger, course))
     assert course == ["begins night-0", "body stopped", "begins night-1"]
     assert sorted(fleet.states().values()) == ["cancelled", "done"]
 

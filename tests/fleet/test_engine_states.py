@@ -78,24 +78,14 @@ async def test_an_earlier_try_of_the_same_worker_cannot_end_a_later_one(fleet: F
 # A worker that slept
 
 
-async def test_a_worker_that_was_struck_off_works_again(fleet: Fleet) -> None:
+@pytest.mark.parametrize("struck_off", [True, False])
+async def test_a_worker_that_slept_keeps_the_job_it_takes(fleet: Fleet, struck_off: bool) -> None:
     fleet.plan(jobs_for([Path("/nowhere")], 1))
     async with fleet.owned() as owned:
         worker = await owned.register_worker()
         rows(fleet.ledger, f"UPDATE procrastinate_workers SET {HOUR}")
-        assert await owned.prune_stalled_workers(LEASE) == [worker]
-        job = await owned.fetch_job(None, worker)
-        assert job is not None
-        assert await owned.get_stalled_jobs(seconds_since_heartbeat=LEASE) == []
-
-
-async def test_a_job_is_not_taken_from_a_worker_that_woke_up_before_it_took_it(
-    fleet: Fleet,
-) -> None:
-    fleet.plan(jobs_for([Path("/nowhere")], 1))
-    async with fleet.owned() as owned:
-        worker = await owned.register_worker()
-        rows(fleet.ledger, f"UPDATE procrastinate_workers SET {HOUR}")
+        if struck_off:
+            assert await owned.prune_stalled_workers(LEASE) == [worker]
         assert await owned.fetch_job(None, worker) is not None
         assert await owned.get_stalled_jobs(seconds_since_heartbeat=LEASE) == []
 

@@ -16,9 +16,10 @@ import pytest
 from reverie.errors import NotAvailable
 from reverie.fleet import AT_ONCE, KEPT_DAYS, FleetLedger, JobEnd, RunTotals, nightly, tables
 from reverie.team import Database, Row, Sqlite, SqlValue, Transaction
+from reverie.testing import ManualClock
 from tests.fleet.fleet import Fleet, rows
 from tests.fleet.stage import jobs_for, lander, wrong
-from tests.fleet.test_ledger import Hand, claim, job
+from tests.fleet.test_ledger import claim, job
 from tests.fleet.test_work import Site
 
 pytestmark = [pytest.mark.spec("9.fleet-history")]
@@ -65,14 +66,9 @@ class Counted(Sqlite):
 
 
 @pytest.fixture
-def hand() -> Hand:
-    return Hand()
-
-
-@pytest.fixture
-def counted(tmp_path: Path, hand: Hand) -> Iterator[tuple[FleetLedger, Counted]]:
+def counted(tmp_path: Path, hand: ManualClock) -> Iterator[tuple[FleetLedger, Counted]]:
     database = Counted(tmp_path / "fleet.sqlite3")
-    ledger = FleetLedger(database, now=hand)
+    ledger = FleetLedger(database, now=hand.now)
     ledger.make()
     yield ledger, database
     ledger.close()
@@ -109,7 +105,7 @@ def test_a_night_on_one_host_costs_the_same_after_ten_times_the_past(
 
 
 def test_what_is_over_leaves_after_its_days_in_small_steps(
-    counted: tuple[FleetLedger, Counted], hand: Hand
+    counted: tuple[FleetLedger, Counted], hand: ManualClock
 ) -> None:
     ledger, _ = counted
     past(ledger, AT_ONCE + 20, KEPT_DAYS + 2)
@@ -118,28 +114,17 @@ def test_what_is_over_leaves_after_its_days_in_small_steps(
     ledger.cancel("default", job("/cancelled", "1").key)
     ledger.end(claim(ledger), JobEnd("queued", "held", 9e9, counted=False))
     claim(ledger)
-    hand.now += DAY
+    hand.time += DAY
     late = claim(ledger)
     assert [ledger.forget() for _ in range(3)] == [AT_ONCE, 20, 0]
     assert ledger.end(late, JobEnd("dead", "error"))
-    hand.now += (KEPT_DAYS - 0.5) * DAY
+    hand.time += (KEPT_DAYS - 0.5) * DAY
     assert ledger.forget() == 31  # with the one that was cancelled
     states = sorted((row["root"], row["state"]) for row in ledger.jobs())
     assert states == [("/begun", "running"), ("/late", "dead"), ("/open", "queued")]
-    hand.now += DAY
+    hand.time += DAY
     assert ledger.forget() == 1
     assert ledger.open_jobs() == 2  # what is open stays, however old
-
-
-def test_a_job_that_is_kept_is_not_planned_again(
-    counted: tuple[FleetLedger, Counted], hand: Hand
-) -> None:
-    ledger, _ = counted
-    ledger.add([job("/a")])
-    ledger.end(claim(ledger), JobEnd("done"))
-    hand.now += (KEPT_DAYS - 1) * DAY
-    ledger.forget()
-    assert ledger.add([job("/a")]) == []
 
 
 async def test_a_run_lets_the_past_leave_and_a_night_of_it_lands_once(tmp_path: Path) -> None:

@@ -24,28 +24,14 @@ from reverie.fleet import (
     tables,
 )
 from reverie.team import open_database
+from reverie.testing import ManualClock
 
 pytestmark = [pytest.mark.spec("9.fleet-ledger")]
 
 
-class Hand:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = 1_790_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def hand() -> Hand:
-    return Hand()
-
-
-@pytest.fixture
-def ledger(tmp_path: Path, hand: Hand) -> Iterator[FleetLedger]:
-    made = FleetLedger(open_database(str(tmp_path / "fleet.sqlite3")), now=hand)
+def ledger(tmp_path: Path, hand: ManualClock) -> Iterator[FleetLedger]:
+    made = FleetLedger(open_database(str(tmp_path / "fleet.sqlite3")), now=hand.now)
     made.make()
     yield made
     made.close()
@@ -106,21 +92,21 @@ def test_tenants_take_turns_however_many_jobs_one_has(ledger: FleetLedger) -> No
     assert len(order) == 9
 
 
-def test_what_waits_begins_when_its_time_has_come(ledger: FleetLedger, hand: Hand) -> None:
+def test_what_waits_begins_when_its_time_has_come(ledger: FleetLedger, hand: ManualClock) -> None:
     ledger.add([job("/a")])
     ledger.end(claim(ledger), JobEnd("queued", "error", 30.0))
     assert ledger.claim("w") is None
-    hand.now += 31
+    hand.time += 31
     assert claim(ledger).tries == 2
 
 
-def test_waiting_uses_up_no_try(ledger: FleetLedger, hand: Hand) -> None:
+def test_waiting_uses_up_no_try(ledger: FleetLedger, hand: ManualClock) -> None:
     ledger.add([job("/a")])
     for _ in range(10):
         taken = claim(ledger)
         assert taken.tries == 1
         ledger.end(taken, JobEnd("queued", "held", 60.0, counted=False))
-        hand.now += 61
+        hand.time += 61
 
 
 def test_a_cancel_is_a_flag_while_the_body_runs(ledger: FleetLedger) -> None:
@@ -213,9 +199,9 @@ def test_a_database_from_a_backup_catches_up_with_the_memories(ledger: FleetLedg
     assert claim(ledger).fence.number == 4_001
 
 
-def test_one_of_many_looks_after_the_jobs(ledger: FleetLedger, hand: Hand) -> None:
+def test_one_of_many_looks_after_the_jobs(ledger: FleetLedger, hand: ManualClock) -> None:
     assert [ledger.watch_is_due(30) for _ in range(3)] == [True, False, False]
-    hand.now += 31
+    hand.time += 31
     assert [ledger.watch_is_due(30) for _ in range(3)] == [True, False, False]
 
 

@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,8 @@ SMALL = Trial(6, 10, 4, 10, body=1.0, pause=0.8)
 FULL = Trial(40, 50, 16, 200, body=3.0, pause=0.5, most=1_500.0)
 HERE = Trial(6, 10, 2, 5, body=0.5, pause=0.9)
 HERE_IN_FULL = Trial(20, 50, 4, 100, body=0.5, pause=0.6, most=1_500.0)
+small = partial(pytest.param, marks=pytest.mark.doors, id="small")
+full = partial(pytest.param, marks=pytest.mark.proof, id="in full")
 
 
 def kept_killing(ledger: FleetLedger, crew: Crew, trial: Trial, seed: int) -> None:
@@ -96,50 +99,26 @@ def local(tmp_path: Path) -> Iterator[FleetLedger]:
     ledger.close()
 
 
-@pytest.mark.doors
+@pytest.mark.parametrize("trial", [small(SMALL), full(FULL)])
 def test_kills_lose_double_and_hold_up_nothing(
-    postgres_ledger: FleetLedger, postgres_url: str, hire: Hire, tmp_path: Path, scale: Scale
+    postgres_ledger: FleetLedger,
+    postgres_url: str,
+    hire: Hire,
+    tmp_path: Path,
+    scale: Scale,
+    trial: Trial,
 ) -> None:
-    tried(
-        postgres_ledger,
-        hire,
-        tmp_path,
-        SMALL,
-        scale.seed,
-        lambda: _enqueue(postgres_ledger),
-        postgres_url,
-    )
+    """In full 2,000 jobs, 16 processes, 200 kills."""
+    ledger = postgres_ledger
+    tried(ledger, hire, tmp_path, trial, scale.seed, lambda: _enqueue(ledger), postgres_url)
 
 
-@pytest.mark.proof
-def test_the_trial_in_full(
-    postgres_ledger: FleetLedger, postgres_url: str, hire: Hire, tmp_path: Path, scale: Scale
-) -> None:
-    """2,000 jobs, 16 processes, 200 kills."""
-    tried(
-        postgres_ledger,
-        hire,
-        tmp_path,
-        FULL,
-        scale.seed,
-        lambda: _enqueue(postgres_ledger),
-        postgres_url,
-    )
-
-
-@pytest.mark.doors
+@pytest.mark.parametrize("trial", [small(HERE), full(HERE_IN_FULL)])
 def test_the_same_on_one_host_without_a_server(
-    local: FleetLedger, hire: Hire, tmp_path: Path, scale: Scale
+    local: FleetLedger, hire: Hire, tmp_path: Path, scale: Scale, trial: Trial
 ) -> None:
-    tried(local, hire, tmp_path, HERE, scale.seed)
-
-
-@pytest.mark.proof
-def test_the_same_on_one_host_in_full(
-    local: FleetLedger, hire: Hire, tmp_path: Path, scale: Scale
-) -> None:
-    """1,000 jobs, 4 processes, 100 kills."""
-    tried(local, hire, tmp_path, HERE_IN_FULL, scale.seed)
+    """In full 1,000 jobs, 4 processes, 100 kills."""
+    tried(local, hire, tmp_path, trial, scale.seed)
 
 
 @pytest.mark.doors

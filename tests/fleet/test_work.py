@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -54,7 +55,7 @@ from reverie.store import (
 from reverie.upkeep import TaskOutcome
 from reverie.world import Model
 from tests.faults import run_with_error
-from tests.fleet.stage import FILE, jobs_for, lander, make_memories, place_at, wrong
+from tests.fleet.stage import FILE, jobs_for, lander, make_memories, place_at, stopped_by, wrong
 
 pytestmark = [pytest.mark.spec("9.fleet-run")]
 SESSION = "00000000-0000-4000-8000-000000000001"
@@ -282,22 +283,9 @@ async def test_no_room_in_the_budget_means_tomorrow(site: Site) -> None:
 
 async def test_a_cancelled_job_keeps_its_memory_until_its_body_has_stopped(site: Site) -> None:
     (root,) = site.memories(1)
-    first, second = jobs_for([root], 2)
-    site.ledger.add([first, second])
+    site.ledger.add(jobs_for([root], 2))
     course: list[str] = []
-
-    async def body(work: JobWork) -> TaskOutcome:
-        course.append(f"begins {work.job.night}")
-        if work.job.night == "night-1":
-            return TaskOutcome("done")
-        site.ledger.cancel("default", work.job.key)
-        try:
-            await anyio.sleep_forever()
-        finally:
-            course.append("body stopped")
-        raise AssertionError("unreachable")
-
-    totals = await site.run(dream=body)
+    totals = await site.run(dream=stopped_by(site.ledger, course))
     assert course == ["begins night-0", "body stopped", "begins night-1"]
     assert (totals.done, totals.cancelled) == (1, 1)
 
@@ -353,34 +341,21 @@ async def test_a_kind_that_this_worker_does_not_know_is_left_for_another(site: S
     assert (site.only()["code"], site.only()["tries"]) == ("unknown-kind", 0)
 
 
-async def test_a_memory_that_was_deleted_meanwhile_is_passed_over(site: Site) -> None:
-    import shutil
-
-    (root,) = site.memories(1)
-    site.ledger.add(jobs_for([root], 1))
-    shutil.rmtree(find_project_folder(site.home, root))
-    assert await site.run() == RunTotals(skipped=1)
-    assert site.only()["code"] == "no-memory"
-
-
-async def test_a_transcript_that_shrank_is_passed_over(site: Site) -> None:
+@pytest.mark.parametrize(
+    ("lacking", "code"),
+    [("memory", "no-memory"), ("session", "no-session"), ("its end", "transcript-shrank")],
+)
+async def test_what_is_gone_meanwhile_is_passed_over(site: Site, lacking: str, code: str) -> None:
     (root,) = site.memories(1)
     project = find_project_folder(site.home, root)
-    folder = transcripts_folder(project, site.home, {})
-    (folder / f"{SESSION}.jsonl").write_text("x" * 50)
-    job = of_session("learn", str(root), SESSION, "ab" * 32, 900, tenant="default", host="")
-    site.ledger.add([job])
+    learn = of_session("learn", str(root), SESSION, "ab" * 32, 900, tenant="default", host="")
+    site.ledger.add(jobs_for([root], 1) if lacking == "memory" else [learn])
+    if lacking == "memory":
+        shutil.rmtree(project)
+    elif lacking == "its end":
+        (transcripts_folder(project, site.home, {}) / f"{SESSION}.jsonl").write_text("x" * 50)
     assert await site.run() == RunTotals(skipped=1)
-    assert site.only()["code"] == "transcript-shrank"
-
-
-async def test_a_session_that_is_gone_is_passed_over(site: Site) -> None:
-    (root,) = site.memories(1)
-    site.ledger.add(
-        [of_session("learn", str(root), SESSION, "ab" * 32, 900, tenant="default", host="")]
-    )
-    assert await site.run() == RunTotals(skipped=1)
-    assert site.only()["code"] == "no-session"
+    assert site.only()["code"] == code
 
 
 @pytest.mark.parametrize("form", ["{}", "../{}"])

@@ -231,20 +231,16 @@ async def test_an_answer_of_100_mb_is_an_error_and_the_next_call_works(stage: St
         assert await asked(agent, "hello") == "heard hello"
 
 
-async def test_one_that_floods_is_cut_off(stage: Stage) -> None:
+@pytest.mark.parametrize("manner", ["flood", "exit"])
+async def test_one_that_floods_is_cut_off_and_one_that_dies_costs_its_calls_alone(
+    stage: Stage, manner: str
+) -> None:
     async with stage.open() as agent:
-        assert "failed" in await asked(agent, "flood")
-        assert "is not there" in await asked(agent, "hello")
-        assert (await agent.turn("hello")).text == "Done."
-    await gone(FOREIGN)
-
-
-async def test_one_that_dies_costs_its_calls_and_no_more(stage: Stage) -> None:
-    async with stage.open() as agent:
-        assert "failed" in await asked(agent, "exit")
+        assert "failed" in await asked(agent, manner)
         assert "is not there" in await asked(agent, "hello")
         assert "it went down" in stage.told
         assert (await agent.turn("hello")).text == "Done."
+    await gone(FOREIGN)
 
 
 async def test_a_program_that_is_not_there_is_said(stage: Stage) -> None:

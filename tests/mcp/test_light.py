@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
+from tests.processes import loaded
+
 pytestmark = pytest.mark.spec("18.mcp-client")
-SDKS = ("mcp", "mcp_types", "jsonschema", "httpx2", "pydantic", "anthropic")
+SDKS = {"mcp", "mcp_types", "jsonschema", "httpx2", "pydantic", "anthropic"}
 
 
 def test_no_sdk_is_loaded_before_it_is_used() -> None:
@@ -19,6 +18,4 @@ def test_no_sdk_is_loaded_before_it_is_used() -> None:
         "import reverie.apps.cli.app as a; a.build()",
         "import reverie.apps.cli.install, reverie.apps.cli.trust, reverie.apps.cli.mcp",
     ]
-    ask = "\n".join((*lines, f"import sys; print([m for m in {SDKS!r} if m in sys.modules])"))
-    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    assert not loaded("\n".join(lines)) & SDKS

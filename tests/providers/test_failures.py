@@ -113,11 +113,8 @@ def test_a_prompt_too_long_says_by_how_much(
     error = from_status(status, said(body(message)), {}, "x").error
     assert isinstance(error, PromptTooLong)
     assert (error.needed, error.allowed) == (needed, allowed)
-
-
-def test_a_prompt_too_long_may_have_only_a_code() -> None:
-    words = said(body("nope", code="context_length_exceeded"))
-    assert isinstance(from_status(400, words, {}, "x").error, PromptTooLong)
+    only_a_code = said(body("nope", code="context_length_exceeded"))
+    assert isinstance(from_status(400, only_a_code, {}, "x").error, PromptTooLong)
 
 
 @pytest.mark.parametrize(

@@ -86,21 +86,6 @@ async def test_tries_are_counted_and_announced() -> None:
     assert sum(isinstance(e, Reply) for e in events) == 1
 
 
-@pytest.mark.parametrize("limit", [0, 1, 5])
-async def test_tries_end(limit: int) -> None:
-    clock = ManualClock()
-    with pytest.raises(Overloaded, match="busy"):
-        await run([busy()] * 100, limit, clock)
-    assert len(clock.slept) == limit
-
-
-async def test_what_will_not_pass_is_not_tried_again() -> None:
-    clock = ManualClock()
-    with pytest.raises(ProviderError):
-        await run([busy(retry=False)], 5, clock)
-    assert clock.slept == []
-
-
 async def test_an_overload_is_waited_out_for_minutes() -> None:
     clock = ManualClock()
     events = await run([busy()] * 20, 5, clock, OVERLOAD_PATIENCE)
@@ -116,21 +101,23 @@ async def test_an_overload_that_does_not_pass_ends_too() -> None:
     assert OVERLOAD_PATIENCE <= sum(clock.slept) <= OVERLOAD_PATIENCE + LONGEST_WAIT
 
 
-async def test_an_overload_that_is_to_last_is_not_waited_out() -> None:
-    clock = ManualClock()
-    with pytest.raises(Overloaded):
-        await run([busy("86400")] * 1_000, 5, clock, OVERLOAD_PATIENCE)
-    assert len(clock.slept) == 5
-
-
 @pytest.mark.parametrize(
-    ("error", "limit", "tries"),
-    [(ProviderError("broken"), 5, 5), (Overloaded("busy"), 0, 0), (Overloaded("busy"), 5, 43)],
+    ("setback", "limit", "patience", "tries"),
+    [
+        (busy(), 0, 0.0, 0),
+        (busy(), 1, 0.0, 1),
+        (busy(), 5, 0.0, 5),
+        (busy(retry=False), 5, 0.0, 0),  # what will not pass is not tried again
+        (busy("86400"), 5, OVERLOAD_PATIENCE, 5),  # nor is one waited out that is to last
+        (Setback(ProviderError("broken"), retry=True), 5, OVERLOAD_PATIENCE, 5),
+        (busy(), 0, OVERLOAD_PATIENCE, 0),
+        (busy(), 5, OVERLOAD_PATIENCE, 43),
+    ],
 )
-async def test_patience_is_for_overloads_where_anything_is_tried_again(
-    error: ProviderError, limit: int, tries: int
+async def test_tries_end_and_patience_is_for_overloads_that_may_pass(
+    setback: Setback, limit: int, patience: float, tries: int
 ) -> None:
     clock = ManualClock()
-    with pytest.raises(type(error)):
-        await run([Setback(error, retry=True)] * 1_000, limit, clock, OVERLOAD_PATIENCE)
+    with pytest.raises(type(setback.error), match=setback.error.what):
+        await run([setback] * 1_000, limit, clock, patience)
     assert len(clock.slept) == tries

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from reverie.errors import SettingsError
 from reverie.settings import FLAGS, Flags, Settings, flag_named, parse_flag, with_flag
-from reverie.store import trusted
+from tests.settings.test_settings_load import Place as SettingsPlace
 
 pytestmark = pytest.mark.spec("15")
 
@@ -45,34 +45,23 @@ SWITCHES = [name for name, flag in FLAGS.items() if flag.kind == "switch"]
 
 
 @dataclass
-class Place:
+class Place(SettingsPlace):
     """Flags whose files lie in a folder of their own."""
 
-    base: Path
     environ: dict[str, str] = field(default_factory=dict[str, str])
 
-    def write(self, source: str, flags: object, *, trust: bool = False) -> Path:
-        path = {
-            "policy": self.base / "etc.json",
-            "flags": self.base / "home" / "flags.json",
-            "local": self.base / "repo" / ".reverie" / "settings.local.json",
-            "project": self.base / "repo" / ".reverie" / "settings.json",
-            "user": self.base / "home" / "settings.json",
-        }[source]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(flags if source == "flags" else {"flags": flags}))
+    def path(self, source: str) -> Path:
+        return self.base / "home" / "flags.json" if source == "flags" else super().path(source)
+
+    def write(self, source: str, content: object, *, trust: bool = False) -> Path:
+        path = super().write(source, content if source == "flags" else {"flags": content})
         if trust:
-            trusted.decide(self.base / "home", path, path.read_bytes(), trusted=True)
+            self.trust()
         return path
 
     def flags(self, **more: Any) -> Flags:
-        return Flags(
-            self.environ,
-            home=self.base / "home",
-            root=self.base / "repo",
-            policy=self.base / "etc.json",
-            **more,
-        )
+        home, root = self.base / "home", self.base / "repo"
+        return Flags(self.environ, home=home, root=root, policy=self.path("policy"), **more)
 
 
 @pytest.fixture
@@ -118,11 +107,15 @@ def test_snapshot_says_who_gave_what(place: Place) -> None:
     assert shown["history_snip"].origin.source == "default"
 
 
-def test_an_override_can_be_taken_back(place: Place) -> None:
+def test_an_override_and_a_variable_act_at_once_and_can_be_taken_back(place: Place) -> None:
     flags = place.flags()
     flags.set("tengu_onyx_plover", False)
     assert flags.on("dream") is False
     flags.clear("dream")
+    assert flags.on("dream") is True
+    place.environ["REVERIE_FLAG_DREAM"] = "off"
+    assert flags.on("dream") is False
+    del place.environ["REVERIE_FLAG_DREAM"]
     assert flags.on("dream") is True
 
 
@@ -154,14 +147,6 @@ def test_a_settled_file_is_read_again_only_when_its_stamp_changes(place: Place) 
     path.write_text(json.dumps({"extract_every": 3}))
     os.utime(path, (1_000_000_001, 1_000_000_001))
     assert flags.number("extract_every") == 3
-
-
-def test_the_environment_acts_live(place: Place) -> None:
-    flags = place.flags()
-    place.environ["REVERIE_FLAG_DREAM"] = "off"
-    assert flags.on("dream") is False
-    del place.environ["REVERIE_FLAG_DREAM"]
-    assert flags.on("dream") is True
 
 
 @pytest.mark.parametrize("name", FLAGS)
@@ -257,18 +242,18 @@ def test_bad_flags_are_reported_and_passed_over(place: Place, given: object, rea
     assert reason in str(problem)
 
 
-def test_a_broken_flags_file_is_reported(place: Place) -> None:
-    place.write("flags", {}).write_text('{"dream": false')
+@pytest.mark.parametrize(
+    ("source", "text", "said"),
+    [
+        ("flags", '{"dream": false', "not JSON"),
+        ("user", '{"flags": {"dream": false, "dream": true}}', "flags.dream: given twice"),
+    ],
+)
+def test_a_broken_file_is_reported(place: Place, source: str, text: str, said: str) -> None:
+    place.write(source, {}).write_text(text)
     flags = place.flags()
     assert flags.on("dream") is True
-    assert "not JSON" in str(flags.problems()[0])
-
-
-def test_twice_given_flags_count_as_none(place: Place) -> None:
-    place.write("user", {}).write_text('{"flags": {"dream": false, "dream": true}}')
-    flags = place.flags()
-    assert flags.on("dream") is True
-    assert "flags.dream: given twice" in str(flags.problems()[0])
+    assert said in str(flags.problems()[0])
 
 
 def test_bad_variables_are_reported(place: Place) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reverie.simulator import Answerer, Engine, FaultPlan, Plan, script
+from reverie.testing import ManualClock
 
 MODEL = "claude-opus-5-5"
 BINDING = {"anthropic-beta": "thinking-binding-controls-2026-08-01"}
@@ -19,19 +20,9 @@ CLEAR = {
 }
 
 
-class Time:
-    """A clock that moves when it is told to."""
-
-    def __init__(self, now: float = 1_000_000.0) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def engine(answers: Answerer | None = None, *, faults: Plan = (), **other: Any) -> Engine:
-    clock = other.pop("clock", None) or Time()
-    return Engine(answers or script(), clock, faults=FaultPlan(faults), **other)
+    clock = other.pop("clock", None) or ManualClock()
+    return Engine(answers or script(), clock.now, faults=FaultPlan(faults), **other)
 
 
 def text(words: str, mark: str = "") -> Any:

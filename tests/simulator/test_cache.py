@@ -20,9 +20,10 @@ from reverie.simulator import (
     digest,
 )
 from reverie.simulator.prompt import prompt
+from reverie.testing import ManualClock
 from reverie.transcript import MEDIA_TOKENS
 
-from .talk import KEY, Time, assistant, body, engine, marked, result, text, use, user, words
+from .talk import KEY, assistant, body, engine, marked, result, text, use, user, words
 
 pytestmark = pytest.mark.spec("14")
 
@@ -280,14 +281,14 @@ def test_cache_edits_that_name_nothing_are_refused(edit, words_of_it):
 
 def test_sixty_rounds_cost_the_optimum():
     """Every prefix is written once and read on each later request."""
-    clock = Time()
+    clock = ManualClock()
     sim = engine(clock=clock)
     head = text(words(0, 8000), "1h")
     messages: list[Any] = [user(words(1))]
     expected = 8000 * 2.0
     known, size = 8000, 8600
     for n in range(60):
-        clock.now += 20
+        clock.time += 20
         asked = [*messages[:-1], marked(messages[-1])]
         done = sim.respond(body(*asked, system=[head]), [text("ok"), use(f"t{n}")])
         expected += (known * 0.1 if n else 0) + (size - known) * 1.25 + done.logged.output * 5

@@ -51,7 +51,6 @@ from .talk import (
     CLEAR,
     KEY,
     MODEL,
-    Time,
     assistant,
     body,
     engine,
@@ -348,9 +347,8 @@ def talk(view: View, *records: Any) -> View:
 
 
 async def test_the_twin_is_a_model_like_any_other() -> None:
-    clock = Time()
     answers = script([thought("hm"), call("Read", '{"n":1.50}')], "done")
-    model = SimulatedModel(engine(answers, clock=clock))
+    model = SimulatedModel(engine(answers))
     head = HeadSet(MODEL, json.dumps([text(words(0))]), '[{"name":"Read"}]')
     view = talk(EMPTY, head, UserMessage((text_block(words(1)),)))
     usages: list[Any] = []

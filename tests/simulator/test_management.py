@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from reverie.simulator import CLEARED, LIFETIMES, ApiError, Engine, call, thought
+from reverie.testing import ManualClock
 
 from .talk import (
     CLEAR,
     KEY,
     MANAGING,
-    Time,
     assistant,
     body,
     engine,
@@ -175,10 +175,10 @@ def test_the_diagnosis_names_the_first_part_that_changed() -> None:
 
 
 def test_an_expired_lifetime_is_no_divergence() -> None:
-    clock = Time()
+    clock = ManualClock()
     sim = engine(clock=clock)
     first = sim.respond(body(user(text(words(1), "5m"))))
-    clock.now += LIFETIMES["5m"] + 1
+    clock.time += LIFETIMES["5m"] + 1
     again = sim.respond(
         body(
             user(text(words(1), "5m")),

@@ -16,6 +16,7 @@ import pytest
 from reverie.errors import Held, PathRefused, StoreError
 from reverie.store import GATE, Consolidation, LockLost, process_start
 from reverie.store.consolidation import NAME
+from reverie.testing import ManualClock
 from tests.conftest import Scale
 
 HOUR = 3600.0
@@ -23,18 +24,12 @@ STALE = 60 * 60.0
 pytestmark = pytest.mark.spec("9")
 
 
-class Hand:
-    """A clock that is set by hand."""
-
-    def __init__(self, at: float = 1_800_000_000.0) -> None:
-        self.at = at
-
-    def __call__(self) -> float:
-        return self.at
+def hand() -> ManualClock:
+    return ManualClock(1_800_000_000.0)
 
 
-def lock(folder: Path, clock: Hand, pid: int | None = None) -> Consolidation:
-    return Consolidation(folder, now=clock, stale_seconds=STALE, pid=pid)
+def lock(folder: Path, clock: ManualClock, pid: int | None = None) -> Consolidation:
+    return Consolidation(folder, now=clock.now, stale_seconds=STALE, pid=pid)
 
 
 def dead_pid() -> int:
@@ -52,30 +47,30 @@ def sleeper() -> object:
 
 
 def test_no_file_means_never(tmp_path: Path) -> None:
-    found = lock(tmp_path, Hand())
+    found = lock(tmp_path, hand())
     assert found.last() is None
     assert found.look().state == "never"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_body_is_the_pid_and_the_time_before(tmp_path: Path) -> None:
-    clock = Hand()
+    clock = hand()
     first = lock(tmp_path, clock)
     with first.landing(first.take()):
         pass
-    clock.at += 30 * HOUR
+    clock.time += 30 * HOUR
     taken = first.take()
     lines = (tmp_path / NAME).read_text().splitlines()
     assert lines[0] == str(os.getpid())
-    assert float(lines[1]) == clock.at - 30 * HOUR == taken.earlier
-    assert (tmp_path / NAME).stat().st_mtime == clock.at
+    assert float(lines[1]) == clock.time - 30 * HOUR == taken.earlier
+    assert (tmp_path / NAME).stat().st_mtime == clock.time
 
 
 def test_success_keeps_the_time_and_empties_the_body(tmp_path: Path) -> None:
-    clock = Hand()
+    clock = hand()
     one = lock(tmp_path, clock)
     taken = one.take()
-    clock.at += 600
+    clock.time += 600
     with one.landing(taken):
         pass
     assert (tmp_path / NAME).read_bytes() == b""
@@ -83,26 +78,22 @@ def test_success_keeps_the_time_and_empties_the_body(tmp_path: Path) -> None:
     assert one.look().state == "free"
 
 
-def test_failure_puts_the_time_back(tmp_path: Path) -> None:
-    clock = Hand()
+def test_failure_puts_the_time_back_and_that_of_the_first_leaves_never(tmp_path: Path) -> None:
+    clock = hand()
     one = lock(tmp_path, clock)
+    assert one.give_back(one.take())
+    assert one.last() is None
     with one.landing(one.take()):
         pass
     before = one.last()
-    clock.at += 30 * HOUR
+    clock.time += 30 * HOUR
     assert one.give_back(one.take())
     assert one.last() == before
     assert (tmp_path / NAME).read_bytes() == b""
 
 
-def test_failure_of_the_first_leaves_never(tmp_path: Path) -> None:
-    one = lock(tmp_path, Hand())
-    assert one.give_back(one.take())
-    assert one.last() is None
-
-
 def test_an_error_while_landing_keeps_the_lock(tmp_path: Path) -> None:
-    one = lock(tmp_path, Hand())
+    one = lock(tmp_path, hand())
     taken = one.take()
     with pytest.raises(ValueError, match="full"), one.landing(taken):
         raise ValueError("full")
@@ -113,9 +104,9 @@ def test_an_error_while_landing_keeps_the_lock(tmp_path: Path) -> None:
 def test_a_live_young_holder_is_left_alone(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    clock = Hand()
+    clock = hand()
     lock(tmp_path, clock, sleeper.pid).take()
-    clock.at += STALE - 1
+    clock.time += STALE - 1
     with pytest.raises(Held, match=str(sleeper.pid)):
         lock(tmp_path, clock).take()
 
@@ -124,10 +115,10 @@ def test_an_old_holder_loses_it_and_may_not_land(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
     """37: stopped past its age limit, then awake again."""
-    clock = Hand()
+    clock = hand()
     old = lock(tmp_path, clock, sleeper.pid)
     taken = old.take()
-    clock.at += STALE
+    clock.time += STALE
     mine = lock(tmp_path, clock).take()
     assert mine.earlier is None  # the lost one was no consolidation
     with pytest.raises(LockLost), old.landing(taken):
@@ -136,84 +127,68 @@ def test_an_old_holder_loses_it_and_may_not_land(
     assert old.look().token == mine.token
 
 
-def test_a_dead_holder_loses_it_and_its_time_before_is_kept(tmp_path: Path) -> None:
-    clock = Hand()
-    one = lock(tmp_path, clock)
-    with one.landing(one.take()):
-        pass
-    last = clock.at
-    clock.at += 30 * HOUR
-    lock(tmp_path, clock, dead_pid()).take()
-    assert one.look().state == "dead"
-    assert one.look().last == last
-    assert one.take().earlier == last
-
-
 def test_the_last_one_is_the_one_before_where_a_holder_died(tmp_path: Path) -> None:
     """A dream cut off does not shut the gate for a day."""
-    clock = Hand()
+    clock = hand()
     one = lock(tmp_path, clock)
     lock(tmp_path, clock, dead_pid()).take()
     assert one.last() is None
     with one.landing(one.take()):
         pass
-    last = clock.at
-    clock.at += 30 * HOUR
+    last = clock.time
+    clock.time += 30 * HOUR
     lock(tmp_path, clock, dead_pid()).take()
     assert one.last() == last
-    assert (tmp_path / NAME).stat().st_mtime == clock.at
+    assert (tmp_path / NAME).stat().st_mtime == clock.time
+    assert (one.look().state, one.look().last) == ("dead", last)
+    assert one.take().earlier == last
 
 
 def test_while_it_is_held_the_last_one_is_now(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    clock = Hand()
+    clock = hand()
     lock(tmp_path, clock, sleeper.pid).take()
-    assert lock(tmp_path, clock).last() == clock.at
-    clock.at += STALE
+    assert lock(tmp_path, clock).last() == clock.time
+    clock.time += STALE
     assert lock(tmp_path, clock).last() is None
-
-
-def test_a_program_that_leaves_its_number_alone_has_consolidated(tmp_path: Path) -> None:
-    clock = Hand()
-    (tmp_path / NAME).write_text(f"{dead_pid()}\n")
-    os.utime(tmp_path / NAME, (clock.at - HOUR, clock.at - HOUR))
-    one = lock(tmp_path, clock)
-    assert one.last() == clock.at - HOUR
-    assert one.take().earlier == clock.at - HOUR
 
 
 def test_a_pid_used_again_is_another_process(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
     """34: the start tells two processes of one number apart; without it the age does."""
-    clock = Hand()
+    clock = hand()
     lock(tmp_path, clock, sleeper.pid).take()
     path = tmp_path / NAME
     lines = path.read_text().split("\n")
     assert int(lines[2]) == process_start(sleeper.pid)
     lines[2] = str(int(lines[2]) - 1)
     path.write_text("\n".join(lines))
-    os.utime(path, (clock.at, clock.at))
+    os.utime(path, (clock.time, clock.time))
     assert lock(tmp_path, clock).look().state == "dead"
     path.write_text(f"{sleeper.pid}\n")
-    os.utime(path, (clock.at, clock.at))
+    os.utime(path, (clock.time, clock.time))
     assert lock(tmp_path, clock).look().state == "held"
-    clock.at += STALE
+    clock.time += STALE
     assert lock(tmp_path, clock).look().state == "stale"
+    path.write_text(f"{os.getpid()}\n\n{10**12 - 1}\ntoken\n")  # a start of twelve digits
+    os.utime(path, (clock.time, clock.time))
+    assert lock(tmp_path, clock).look().state == "dead"
 
 
 @pytest.mark.parametrize(
-    "body", [b"0\n", b"-1\n", b"1" + b"0" * 20, b"abc", b"", b"7" * 2**20, b"\xff\x00\n12\n"]
+    "body", [b"0\n", b"-1\n", b"1" + b"0" * 20, b"abc", b"", b"7" * 2**20, b"\xff\x00\n12\n", None]
 )
-def test_a_body_that_names_nobody_holds_nothing(tmp_path: Path, body: bytes) -> None:
-    """35."""
-    clock = Hand()
-    (tmp_path / NAME).write_bytes(body)
-    os.utime(tmp_path / NAME, (clock.at - HOUR, clock.at - HOUR))
+def test_a_body_that_names_nobody_alive_holds_nothing(tmp_path: Path, body: bytes | None) -> None:
+    """35; and a program that leaves its number alone (None) has consolidated."""
+    clock = hand()
+    (tmp_path / NAME).write_bytes(f"{dead_pid()}\n".encode() if body is None else body)
+    os.utime(tmp_path / NAME, (clock.time - HOUR, clock.time - HOUR))
     one = lock(tmp_path, clock)
-    assert one.look().state == "free"
-    assert one.take().earlier == clock.at - HOUR
+    assert body is None or one.look().state == "free"
+    assert one.last() == clock.time - HOUR
+    assert one.take().earlier == clock.time - HOUR
 
 
 @pytest.mark.parametrize("kind", ["folder", "link", "dangling", "pipe"])
@@ -228,40 +203,40 @@ def test_a_lock_that_is_no_plain_file_is_refused(tmp_path: Path, kind: str) -> N
     else:
         path.symlink_to(other if kind == "link" else tmp_path / "nowhere")
     with pytest.raises(PathRefused, match=r"link, a folder or a special file"):
-        lock(tmp_path, Hand()).take()
+        lock(tmp_path, hand()).take()
     assert other.read_text() == "mine"
 
 
 def test_a_time_in_the_future_counts_as_now_once(tmp_path: Path) -> None:
     """36: a year ahead shuts the gate for the usual wait, not for a year."""
-    clock = Hand()
+    clock = hand()
     (tmp_path / NAME).write_bytes(b"")
-    year = clock.at + 365 * 24 * HOUR
+    year = clock.time + 365 * 24 * HOUR
     os.utime(tmp_path / NAME, (year, year))
     one = lock(tmp_path, clock)
-    assert one.last() == clock.at
+    assert one.last() == clock.time
     taken = one.take()
-    assert taken.earlier == clock.at
+    assert taken.earlier == clock.time
     assert one.give_back(taken)
-    assert (tmp_path / NAME).stat().st_mtime == clock.at
+    assert (tmp_path / NAME).stat().st_mtime == clock.time
 
 
 def test_a_clock_that_steps_back_does_not_lock_out(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
     """36."""
-    clock = Hand()
+    clock = hand()
     lock(tmp_path, clock, sleeper.pid).take()
-    clock.at -= 10 * HOUR
+    clock.time -= 10 * HOUR
     other = lock(tmp_path, clock)
     with pytest.raises(Held):
         other.take()
-    clock.at += STALE
+    clock.time += STALE
     assert other.take().token
 
 
 def test_epoch_zero_is_a_time_like_any_other(tmp_path: Path) -> None:
-    clock = Hand()
+    clock = hand()
     (tmp_path / NAME).write_bytes(b"")
     os.utime(tmp_path / NAME, (0, 0))
     assert lock(tmp_path, clock).last() == 0.0
@@ -269,14 +244,14 @@ def test_epoch_zero_is_a_time_like_any_other(tmp_path: Path) -> None:
 
 def test_what_a_death_left_beside_it_is_swept(tmp_path: Path) -> None:
     (tmp_path / f"{NAME}.0badc0de.tmp").write_text("12")
-    one = lock(tmp_path, Hand())
+    one = lock(tmp_path, hand())
     one.take()
     assert sorted(p.name for p in tmp_path.iterdir()) == [NAME, GATE]
 
 
 def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="could not be taken"):
-        lock(tmp_path / "nowhere", Hand()).take()
+        lock(tmp_path / "nowhere", hand()).take()
 
 
 # --- the race
@@ -377,10 +352,3 @@ def check_fence(rows: list[tuple[float, int, str, str]]) -> None:
         elif what == "landed":
             assert token == landing
             landing = ""
-
-
-def test_a_start_of_twelve_digits_tells_processes_apart(tmp_path: Path) -> None:
-    clock = Hand()
-    (tmp_path / NAME).write_text(f"{os.getpid()}\n\n{10**12 - 1}\ntoken\n")
-    os.utime(tmp_path / NAME, (clock.at, clock.at))
-    assert lock(tmp_path, clock).look().state == "dead"

@@ -70,18 +70,18 @@ def test_what_is_written_is_read_back(folder: Folder) -> None:
     assert names(folder) == {"b.md"}
 
 
-def test_without_durable_nothing_is_synced(folder: Folder) -> None:
-    calls = run_with_error(lambda: folder.write("a.md", b"x", durable=False), 0, None).calls
-    assert "os.fsync" not in calls
-    assert "os.rename" in calls
-
-
-def test_a_durable_write_syncs_the_file_before_and_the_folder_after_the_rename(
-    folder: Folder,
+@pytest.mark.parametrize(
+    ("durable", "order"),
+    [
+        (True, ["os.write", "os.fsync", "os.rename", "os.fsync"]),  # the file, then the folder
+        (False, ["os.write", "os.rename"]),
+    ],
+)
+def test_a_durable_write_is_synced_and_no_other(
+    folder: Folder, durable: bool, order: list[str]
 ) -> None:
-    calls = run_with_error(lambda: folder.write("a.md", b"x"), 0, None).calls
-    order = [call for call in calls if call in ("os.write", "os.fsync", "os.rename")]
-    assert order == ["os.write", "os.fsync", "os.rename", "os.fsync"]
+    calls = run_with_error(lambda: folder.write("a.md", b"x", durable=durable), 0, None).calls
+    assert [one for one in calls if one in ("os.write", "os.fsync", "os.rename")] == order
 
 
 def test_read_stops_at_the_limit(folder: Folder) -> None:
@@ -276,23 +276,23 @@ def test_a_directory_kept_locked_is_not_waited_for_without_end(
     folder.write("a.md", b"x")
 
 
-@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EBADF])
-def test_a_file_system_without_locks_still_takes_writes(folder: Folder, code: int) -> None:
-    outcome = run_with_error(
-        lambda: folder.write("a.md", b"x"), 1, code, sticky=True, calls=["fcntl.flock"]
-    )
-    assert outcome.error is None
-    assert folder.read("a.md") == b"x"
-
-
-@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP])
-def test_a_file_system_that_cannot_sync_a_folder_still_takes_writes(
-    folder: Folder, code: int
+@pytest.mark.parametrize(
+    ("call", "at", "code"),
+    [
+        ("fcntl.flock", 1, errno.ENOLCK),
+        ("fcntl.flock", 1, errno.EBADF),
+        ("os.fsync", 2, errno.EINVAL),  # the second of the two: the folder's
+        ("os.fsync", 2, errno.ENOTSUP),
+    ],
+)
+def test_a_file_system_without_locks_or_syncs_of_folders_still_takes_writes(
+    folder: Folder, call: str, at: int, code: int
 ) -> None:
-    # The second of the two: the folder's.
-    outcome = run_with_error(lambda: folder.write("a.md", b"x"), 2, code, calls=["os.fsync"])
-    assert outcome.hit == "os.fsync"
-    assert outcome.error is None
+    sticky = call == "fcntl.flock"
+    write = lambda: folder.write("a.md", b"x")  # noqa: E731
+    outcome = run_with_error(write, at, code, sticky=sticky, calls=[call])
+    assert (outcome.hit, outcome.error) == (call, None)
+    assert folder.read("a.md") == b"x"
 
 
 def test_a_failed_folder_sync_tells_that_the_file_is_in_place(folder: Folder) -> None:

@@ -403,16 +403,11 @@ def test_a_root_that_still_exists_loses_nothing(home: Path, here: Path) -> None:
     assert owner_of(before) == str(here / "before")
 
 
-def test_another_repository_inherits_nothing(home: Path, here: Path) -> None:
-    before = project_folder(home, repository(here / "before"))
-    shutil.rmtree(here / "before")
-    assert project_folder(home, repository(here / "other")) != before
-
-
-def test_a_clone_is_another_repository(home: Path, here: Path) -> None:
+def test_another_repository_inherits_nothing_nor_does_a_clone(home: Path, here: Path) -> None:
     before = project_folder(home, repository(here / "before"))
     git(here, "clone", "-q", "before", "clone")
     shutil.rmtree(here / "before")
+    assert project_folder(home, repository(here / "other")) != before
     assert project_folder(home, here / "clone") != before
 
 
@@ -470,17 +465,14 @@ def test_our_own_home_keeps_transcripts_in_the_project(home: Path) -> None:
     assert transcripts_folder(project, home) == project
 
 
-def test_a_home_named_so_is_shared(tmp_path: Path) -> None:
-    home = tmp_path / ".claude"
-    project = project_folder(home, Path("/srv/repo"))
-    assert transcripts_folder(project, home) == project / "reverie"
-
-
-def test_a_home_that_the_environment_names_is_shared(home: Path) -> None:
+def test_a_home_named_so_is_shared_and_one_that_the_environment_names(
+    home: Path, tmp_path: Path
+) -> None:
     environ = {"CLAUDE_CONFIG_DIR": str(home)}
     assert is_shared(home, environ) is True
-    project = project_folder(home, Path("/srv/repo"), environ=environ)
-    assert transcripts_folder(project, home) == project / "reverie"
+    for shared, around in ((tmp_path / ".claude", {}), (home, environ)):
+        project = project_folder(shared, Path("/srv/repo"), environ=around)
+        assert transcripts_folder(project, shared) == project / "reverie"
 
 
 def test_a_home_with_foreign_transcripts_is_shared_and_stays_so(home: Path) -> None:

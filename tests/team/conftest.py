@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
 
 from reverie.apps.team import app
 from reverie.serving import serving
-from reverie.team import Database, TeamStore, open_database
+from reverie.store import Memories
+from reverie.team import (
+    Database,
+    Draft,
+    SyncMode,
+    SyncReport,
+    TeamStore,
+    open_database,
+    sha256_of,
+)
+from reverie.team.round import sync
+from reverie.testing import ManualClock
 
 REPO = "acme/reader"
 PATH = "/api/team_memory"
-
-
-class Hand:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = 1_700_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
+HERE = ("acme", REPO)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -39,13 +45,92 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
 
 
 @pytest.fixture
-def hand() -> Hand:
-    return Hand()
+def hand() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def store(database: Database, hand: Hand) -> TeamStore:
-    return TeamStore(database, now=hand)
+def store(database: Database, hand: ManualClock) -> TeamStore:
+    return TeamStore(database, now=hand.now)
+
+
+def draft(key: str, content: str) -> Draft:
+    return Draft(key, content, sha256_of(content))
+
+
+class Mate:
+    """One person's memory, and the other side that it is shared through."""
+
+    def __init__(self, folder: Path, remote: Any, now: Callable[[], float]) -> None:
+        self.memories = Memories(folder / "memory", folder / "history", folder, now=now)
+        self.remote, self.now = remote, now
+        self.memories.folder.make_folder("team")
+
+    def path(self, key: str) -> Path:
+        return self.memories.root / "team" / key
+
+    def write(self, key: str, text: str) -> None:
+        self.path(key).write_text(text, "utf-8")
+
+    def read(self, key: str) -> str:
+        return self.path(key).read_text("utf-8")
+
+    def sync(self, mode: SyncMode | None = None) -> SyncReport:
+        return sync(self.memories, self.remote, now=self.now, mode=mode)
+
+
+class Silent(BaseHTTPRequestHandler):
+    """A server of a test's own that logs nothing."""
+
+    def do_GET(self) -> None:
+        self.get()
+
+    def do_PUT(self) -> None:
+        self.put()
+
+    def get(self) -> None:
+        raise NotImplementedError
+
+    def put(self) -> None:
+        raise NotImplementedError
+
+    def say(self, data: bytes, tag: str, status: int = 200) -> None:
+        self.send_response(status)
+        self.send_header("ETag", tag)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
+        """Nothing is said."""
+
+
+@contextmanager
+def answering(handler: type[Silent]) -> Iterator[str]:
+    """Serve with such a handler; the address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def scope(method: str, path: str, query: str, headers: Mapping[str, str]) -> dict[str, Any]:
+    """One request to an application, as a server hands it over."""
+    return {
+        "type": "http",
+        "http_version": "1.1",
+        "scheme": "http",
+        "method": method,
+        "path": path,
+        "query_string": query.encode(),
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }
 
 
 class Talk:

@@ -13,37 +13,35 @@ from reverie.team import (
     KIND,
     STEPS,
     Database,
-    Draft,
     HttpRefusal,
     TeamStore,
     open_database,
     read_backup,
-    sha256_of,
     write_backup,
 )
+from reverie.testing import ManualClock
 
-from .conftest import Hand
+from .conftest import HERE, draft
 
 pytestmark = pytest.mark.spec("11.backup")
-HERE = ("acme", "acme/reader")
 
 
 def filled(store: TeamStore) -> tuple[str, str]:
     text, token = store.create_token(org="acme", repo="acme/reader", author="ines")
-    tag = store.put(HERE, [Draft("a.md", "one — ü", sha256_of("one — ü"))], BEGINNING, token)
-    tag = store.put(HERE, [Draft("a.md", "two", sha256_of("two"))], tag, token)
+    tag = store.put(HERE, [draft("a.md", "one — ü")], BEGINNING, token)
+    tag = store.put(HERE, [draft("a.md", "two")], tag, token)
     return text, tag
 
 
 def test_everything_comes_back_and_old_tags_do_not_fit(
-    store: TeamStore, tmp_path: Path, hand: Hand
+    store: TeamStore, tmp_path: Path, hand: ManualClock
 ) -> None:
     text, tag = filled(store)
     file = tmp_path / "backup.jsonl"
     count = write_backup(store.database, file)
     assert file.stat().st_mode & 0o777 == 0o600
     assert text.split("_", 2)[2] not in file.read_text("utf-8")
-    other = TeamStore(open_database(str(tmp_path / "other.sqlite3")), now=hand)
+    other = TeamStore(open_database(str(tmp_path / "other.sqlite3")), now=hand.now)
     assert read_backup(other.database, file) == count
     assert other.contents(HERE).contents == {"a.md": "two"}
     assert other.version(HERE, "a.md", 1) == "one — ü"
@@ -51,7 +49,7 @@ def test_everything_comes_back_and_old_tags_do_not_fit(
     assert found is not None
     assert found.author == "ines"
     with pytest.raises(HttpRefusal) as error:
-        other.put(HERE, [Draft("a.md", "x", sha256_of("x"))], tag, found)
+        other.put(HERE, [draft("a.md", "x")], tag, found)
     assert error.value.status == 412
     with pytest.raises(InvalidInput, match="not empty"):
         read_backup(other.database, file)
@@ -62,9 +60,9 @@ def test_everything_comes_back_and_old_tags_do_not_fit(
 
 @pytest.mark.parametrize("damage", ["torn", "short", "other", "table", "empty"])
 def test_a_backup_that_is_not_whole_changes_nothing(
-    database: Database, tmp_path: Path, hand: Hand, damage: str
+    database: Database, tmp_path: Path, hand: ManualClock, damage: str
 ) -> None:
-    source = TeamStore(open_database(str(tmp_path / "source.sqlite3")), now=hand)
+    source = TeamStore(open_database(str(tmp_path / "source.sqlite3")), now=hand.now)
     filled(source)
     file = tmp_path / "backup.jsonl"
     write_backup(source.database, file)
@@ -80,7 +78,7 @@ def test_a_backup_that_is_not_whole_changes_nothing(
         }[damage],
         "utf-8",
     )
-    store = TeamStore(database, now=hand)
+    store = TeamStore(database, now=hand.now)
     with pytest.raises(InvalidInput):
         read_backup(store.database, file)
     assert store.contents(HERE).tag == BEGINNING
@@ -88,10 +86,10 @@ def test_a_backup_that_is_not_whole_changes_nothing(
 
 
 def test_a_backup_of_an_older_version_is_taken_and_of_a_newer_one_not(
-    database: Database, tmp_path: Path, hand: Hand
+    database: Database, tmp_path: Path, hand: ManualClock
 ) -> None:
     file = tmp_path / "backup.jsonl"
-    store = TeamStore(database, now=hand)
+    store = TeamStore(database, now=hand.now)
     for steps in (0, len(STEPS) + 1, 1):
         file.write_text(
             json.dumps({"kind": KIND, "steps": steps})

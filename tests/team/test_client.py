@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -13,8 +11,10 @@ import pytest
 from reverie.errors import InvalidInput
 from reverie.team import Hostile, Offline, Permanent, TeamClient, sha256_of
 
+from .conftest import Silent, answering
+
 pytestmark = pytest.mark.spec("11.client")
-Answer = Callable[[http.server.BaseHTTPRequestHandler], None]
+Answer = Callable[[Silent], None]
 
 
 @contextmanager
@@ -22,36 +22,18 @@ def liar(answer: Answer) -> Iterator[tuple[str, list[str]]]:
     """A server that answers everything in one way; the tokens that it was sent."""
     tokens: list[str] = []
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Handler(Silent):
+        def get(self) -> None:
             tokens.append(self.headers.get("Authorization", ""))
             answer(self)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            """Silent."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", tokens
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with answering(Handler) as url:
+        yield url, tokens
 
 
 def says(value: object, tag: str = '"n-1"', status: int = 200) -> Answer:
-    def answer(to: http.server.BaseHTTPRequestHandler) -> None:
-        data = value if isinstance(value, bytes) else json.dumps(value).encode()
-        to.send_response(status)
-        to.send_header("ETag", tag)
-        to.send_header("Content-Length", str(len(data)))
-        to.end_headers()
-        to.wfile.write(data)
-
-    return answer
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return lambda to: to.say(data, tag, status)
 
 
 def state(entries: dict[str, object], sums: dict[str, str] | None = None) -> dict[str, object]:
@@ -87,7 +69,7 @@ def test_row_53_what_breaks_a_rule_is_refused(answer: Answer) -> None:
 def test_row_53_a_redirect_is_not_followed_and_no_token_goes_there() -> None:
     with liar(says(state({}))) as (other, elsewhere):
 
-        def away(to: http.server.BaseHTTPRequestHandler) -> None:
+        def away(to: Silent) -> None:
             to.send_response(301)
             to.send_header("Location", other)
             to.send_header("Content-Length", "0")
@@ -101,7 +83,7 @@ def test_row_53_a_redirect_is_not_followed_and_no_token_goes_there() -> None:
 def test_row_53_an_endless_answer_is_left_at_its_limit() -> None:
     sent = 0
 
-    def endless(to: http.server.BaseHTTPRequestHandler) -> None:
+    def endless(to: Silent) -> None:
         nonlocal sent
         to.send_response(200)
         to.end_headers()

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from reverie.errors import InvalidInput
-from reverie.store import Memories
 from reverie.team import (
     BEGINNING,
     BRANCH,
@@ -23,12 +22,10 @@ from reverie.team import (
     RemoteState,
     Stale,
     SyncMode,
-    SyncReport,
-    sha256_of,
 )
-from reverie.team.round import sync
+from reverie.testing import ManualClock
 
-from .conftest import Hand
+from .conftest import Mate, draft
 
 pytestmark = [pytest.mark.spec("11.git"), pytest.mark.needs("git")]
 EMPTY = RemoteState(BEGINNING, {})
@@ -53,23 +50,12 @@ def hub(tmp_path: Path) -> Path:
     return folder
 
 
-class Mate:
-    def __init__(self, folder: Path, hub: Path, hand: Hand) -> None:
-        self.memories = Memories(folder / "memory", folder / "history", folder, now=hand)
-        self.remote = remote(hub, folder / "team-git")
-        self.hand = hand
-        self.memories.folder.make_folder("team")
-
-    def path(self, key: str) -> Path:
-        return self.memories.root / "team" / key
-
-    def sync(self, mode: SyncMode | None = None) -> SyncReport:
-        return sync(self.memories, self.remote, now=self.hand, mode=mode)
-
-
 @pytest.fixture
-def mates(tmp_path: Path, hub: Path, hand: Hand) -> Iterator[list[Mate]]:
-    made = [Mate(tmp_path / name, hub, hand) for name in ("ines", "tomas")]
+def mates(tmp_path: Path, hub: Path, hand: ManualClock) -> Iterator[list[Mate]]:
+    made = [
+        Mate(tmp_path / name, remote(hub, tmp_path / name / "team-git"), hand.now)
+        for name in ("ines", "tomas")
+    ]
     yield made
     for one in made:
         one.memories.close()
@@ -77,7 +63,7 @@ def mates(tmp_path: Path, hub: Path, hand: Hand) -> Iterator[list[Mate]]:
 
 def test_two_folders_share_through_a_plain_git_remote(mates: list[Mate], hub: Path) -> None:
     ines, tomas = mates
-    ines.path("deploy.md").write_text("On Tuesdays — always.\n", "utf-8")
+    ines.write("deploy.md", "On Tuesdays — always.\n")
     assert ines.sync().pushed == ["deploy.md"]
     assert tomas.sync().pulled == ["deploy.md"]
     (author,) = {one.author for one in tomas.remote.log()}
@@ -86,9 +72,9 @@ def test_two_folders_share_through_a_plain_git_remote(mates: list[Mate], hub: Pa
         one for one in (tomas.memories.home / "team-git").rglob("*") if one.stat().st_mode & 0o077
     ]
     assert open_to_others == []
-    assert tomas.path("deploy.md").read_text("utf-8") == "On Tuesdays — always.\n"
-    tomas.path("deploy.md").write_text("On Wednesdays.\n", "utf-8")
-    tomas.path("b.md").write_text("b\n", "utf-8")
+    assert tomas.read("deploy.md") == "On Tuesdays — always.\n"
+    tomas.write("deploy.md", "On Wednesdays.\n")
+    tomas.write("b.md", "b\n")
     assert tomas.sync().pushed == ["b.md", "deploy.md"]
     assert sorted(ines.sync().pulled) == ["b.md", "deploy.md"]
     quiet = ines.sync()
@@ -104,15 +90,15 @@ def test_two_folders_share_through_a_plain_git_remote(mates: list[Mate], hub: Pa
 def test_what_both_changed_is_merged_or_kept_beside(mates: list[Mate]) -> None:
     ines, tomas = mates
     both = SyncMode(merging=True)
-    ines.path("a.md").write_text("top\n\nmiddle\n\nend\n", "utf-8")
+    ines.write("a.md", "top\n\nmiddle\n\nend\n")
     ines.sync(both)
     tomas.sync(both)
-    ines.path("a.md").write_text("TOP\n\nmiddle\n\nend\n", "utf-8")
+    ines.write("a.md", "TOP\n\nmiddle\n\nend\n")
     ines.sync(both)
-    tomas.path("a.md").write_text("top\n\nmiddle\n\nEND\n", "utf-8")
+    tomas.write("a.md", "top\n\nmiddle\n\nEND\n")
     assert tomas.sync(both).conflicts == ["a.md"]
     ines.sync(both)
-    assert ines.path("a.md").read_text("utf-8") == "TOP\n\nmiddle\n\nEND\n"
+    assert ines.read("a.md") == "TOP\n\nmiddle\n\nEND\n"
 
 
 def test_a_push_on_an_old_tip_is_refused(hub: Path, tmp_path: Path) -> None:
@@ -121,12 +107,12 @@ def test_a_push_on_an_old_tip_is_refused(hub: Path, tmp_path: Path) -> None:
         state = one.state()
         assert state is not None
         assert state.tag == BEGINNING
-    first.put([Draft("a.md", "one", sha256_of("one"))], BEGINNING)
+    first.put([draft("a.md", "one")], BEGINNING)
     with pytest.raises(Stale):
-        second.put([Draft("b.md", "two", sha256_of("two"))], BEGINNING)
+        second.put([draft("b.md", "two")], BEGINNING)
     state = second.state()
     assert state is not None
-    tag = second.put([Draft("b.md", "two", sha256_of("two")), Draft("a.md", None, "")], state.tag)
+    tag = second.put([draft("b.md", "two"), Draft("a.md", None, "")], state.tag)
     assert first.state(tag) is None
     state = first.state()
     assert state is not None
@@ -172,7 +158,7 @@ def test_what_is_here_already_is_neither_fetched_nor_read_again(
     hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer, reader = remote(hub, tmp_path / "a"), remote(hub, tmp_path / "b")
-    tag = writer.put([Draft("a.md", "one", sha256_of("one"))], (writer.hashes() or EMPTY).tag)
+    tag = writer.put([draft("a.md", "one")], (writer.hashes() or EMPTY).tag)
     asked: list[str] = []
     run = subprocess.run
 

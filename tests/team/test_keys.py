@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +13,7 @@ import pytest
 from reverie.team import Database, TeamStore, sha256_of
 from tests.cli.test_team import Person
 
-from .conftest import REPO, Talk
+from .conftest import REPO, Silent, Talk, answering
 
 pytestmark = pytest.mark.spec("11.server")
 GOOD = ("MEMORY.md", "a.md", "notes/deploy.md", "v1.2.md", "a.b/c.md", "config.git.md", "größe.md")
@@ -89,38 +87,23 @@ def older_server(
     """One that serves and takes whatever there is, with `more` among the texts; the keys sent."""
     sent: list[str] = []
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Handler(Silent):
+        def get(self) -> None:
             held = entries if "view=hashes" in self.path else {**entries, **(more or {})}
             sums = {key: sha256_of(text) for key, text in held.items()}
             self._say({"entries": held, "checksums": sums, "versions": []})
 
-        def do_PUT(self) -> None:
+        def put(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             sent.extend([*body.get("entries", {}), *body.get("deleted", [])])
             entries.update(body.get("entries", {}))
             self._say({})
 
         def _say(self, value: object) -> None:
-            data = json.dumps(value).encode()
-            self.send_response(200)
-            self.send_header("ETag", f'"n-{len(sent)}"')
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+            self.say(json.dumps(value).encode(), f'"n-{len(sent)}"')
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            """Silent."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", sent
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with answering(Handler) as url:
+        yield url, sent
 
 
 def branch_with(folder: Path, entries: dict[str, str]) -> str:

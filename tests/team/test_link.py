@@ -25,13 +25,13 @@ from reverie.team import TeamStore, open_database
 from tests.conftest import Scale
 from tests.processes import running
 
+from .conftest import HERE, REPO
+
 pytestmark = [
     pytest.mark.spec("11.link"),
     pytest.mark.doors,
     pytest.mark.needs("ip"),
 ]
-REPO = "acme/reader"
-PLACE = ("acme", REPO)
 PORT = 8788
 SYNC = """
 import json, sys, time
@@ -181,10 +181,10 @@ def reached(condition: Callable[[], bool]) -> None:
 
 def nothing_is_lost(store: TeamStore, *people: Person) -> None:
     """Every text stands in a version that the server keeps, or beside its writer's history."""
-    kept = {store.version(PLACE, one.key, one.version) for one in store.log(PLACE, 100_000)}
+    kept = {store.version(HERE, one.key, one.version) for one in store.log(HERE, 100_000)}
     for one in people:
         assert one.owed <= {*kept, *one.lost()}
-        assert one.files() == dict(store.contents(PLACE).contents)
+        assert one.files() == dict(store.contents(HERE).contents)
 
 
 def test_a_link_that_is_cut_and_restored(people: tuple[Person, Person], store: TeamStore) -> None:
@@ -216,12 +216,12 @@ def test_a_link_that_is_cut_in_the_middle_of_a_push(
     for n in range(15):
         tomas.write(f"n{n:02}.md", f"{n:02} " * 50_000)
     with tomas.syncing() as pushing:
-        reached(lambda: len(store.log(PLACE)) > 0)
+        reached(lambda: len(store.log(HERE)) > 0)
         os.kill(server, signal.SIGSTOP)
         tomas.network.cut(here=False)
         os.kill(server, signal.SIGCONT)
         assert "offline" in answer(pushing)
-    there = len(store.hashes(PLACE).checksums)
+    there = len(store.hashes(HERE).checksums)
     assert 0 < there < 15
     ines.sync()
     assert len(ines.files()) == there

@@ -28,9 +28,9 @@ from tests.conftest import Scale
 from tests.processes import end
 
 from .checker import Done, faults
+from .conftest import HERE, REPO
 
 pytestmark = [pytest.mark.spec("11.linearizable")]
-REPO = "acme/reader"
 
 
 class Fleet:
@@ -204,7 +204,7 @@ def _course(
             one.join(300)
     finally:
         fleet.close()
-    state = store.contents(("acme", REPO))
+    state = store.contents(HERE)
     moment = time.monotonic()
     history = [done for one in people for done in one.history]
     history.append(Done("get", moment, moment, "", state.tag, dict(state.contents)))

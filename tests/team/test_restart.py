@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from reverie.team import DatabaseAway, Draft, HttpRefusal, TeamStore, open_database, sha256_of
+from reverie.team import DatabaseAway, HttpRefusal, TeamStore, open_database
 from tests.conftest import Scale
 from tests.postgres import restart
 
+from .conftest import HERE, draft
+
 pytestmark = [pytest.mark.spec("11.restart"), pytest.mark.doors]
-HERE = ("acme", "acme/reader")
 
 
 class Writer(threading.Thread):
@@ -36,7 +37,7 @@ class Writer(threading.Thread):
             key, text = f"{self.who}-{number}.md", f"{self.who} {number}"
             try:
                 tag = self.store.tag(HERE)
-                self.store.put(HERE, [Draft(key, text, sha256_of(text))], tag, self.token)
+                self.store.put(HERE, [draft(key, text)], tag, self.token)
                 self.acknowledged[key] = text
             except DatabaseAway:
                 self.failures += 1

@@ -79,15 +79,19 @@ def test_row_43_conditions_that_are_not_one_strong_tag(
 
 
 def test_row_43_a_condition_given_twice_is_none(talk: Talk, url: str) -> None:
-    host, port = urlsplit(url).netloc.split(":")
     body = json.dumps({"entries": {"a.md": "x"}})
-    token = talk.http.headers["authorization"]
-    raw = (
-        f"PUT {PATH}?repo={REPO} HTTP/1.1\r\nHost: {host}\r\nAuthorization: {token}\r\n"
-        f'If-Match: "0"\r\nIf-Match: "0"\r\nContent-Type: application/json\r\n'
-        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}"
+    twice = f'If-Match: "0"\r\nIf-Match: "0"\r\nContent-Length: {len(body)}\r\n\r\n{body}'
+    assert b" 400 " in put_raw(talk, url, twice)
+
+
+def put_raw(talk: Talk, url: str, rest: str) -> bytes:
+    """Put with the rest of the headers and the body as they are; what comes back."""
+    host, port = urlsplit(url).netloc.split(":")
+    head = (
+        f"PUT {PATH}?repo={REPO} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        f"Authorization: {talk.http.headers['authorization']}\r\nConnection: close\r\n"
     )
-    assert b" 400 " in said(host, int(port), raw.encode())
+    return said(host, int(port), f"{head}{rest}".encode())
 
 
 def said(host: str, port: int, raw: bytes) -> bytes:
@@ -148,27 +152,15 @@ def test_row_51_bombs_floods_and_trickles(talk: Talk, url: str) -> None:
     got = talk.http.put(f"{PATH}?repo={REPO}", content=bomb, headers=headers)
     assert got.status_code == 415
     assert talk.put(b" " * (BODY_BYTES + 1), '"0"').status_code == 413
-    token = talk.http.headers["authorization"]
-    start = (
-        f"PUT {PATH}?repo={REPO} HTTP/1.1\r\nHost: {host}\r\nAuthorization: {token}\r\n"
-        'If-Match: "0"\r\nContent-Type: application/json\r\nConnection: close\r\n'
-    )
-    slow = said(host, int(port), f"{start}Content-Length: 100\r\n\r\n{{".encode())
-    assert b" 408 " in slow
+    assert b" 408 " in put_raw(talk, url, 'If-Match: "0"\r\nContent-Length: 100\r\n\r\n{')
     assert said(host, int(port), b"GET / HTTP/1.1\r\nHost") == b""
     assert talk.get().status_code == 200
 
 
 def test_row_52_two_lengths_are_refused_and_no_method_is_overridden(talk: Talk, url: str) -> None:
-    host, port = urlsplit(url).netloc.split(":")
-    token = talk.http.headers["authorization"]
-    raw = (
-        f"PUT {PATH}?repo={REPO} HTTP/1.1\r\nHost: {host}\r\nAuthorization: {token}\r\n"
-        'If-Match: "0"\r\nContent-Type: application/json\r\n'
-        "Content-Length: 4\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
-        '17\r\n{"entries":{"a.md":"x"}}\r\n0\r\n\r\n'
-    )
-    assert b" 400 " in said(host, int(port), raw.encode())[:20]
+    two = 'If-Match: "0"\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n'
+    chunk = '17\r\n{"entries":{"a.md":"x"}}\r\n0\r\n\r\n'
+    assert b" 400 " in put_raw(talk, url, two + chunk)[:20]
     override = {"X-HTTP-Method-Override": "PUT", "X-HTTP-Method": "DELETE"}
     assert talk.get(**override).status_code == 200
     assert talk.http.post(f"{PATH}?repo={REPO}").status_code == 405

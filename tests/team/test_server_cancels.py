@@ -18,7 +18,7 @@ from tests.cancels import Hit, cancelled_at
 from tests.conftest import Scale
 from tests.faults import quick_folder
 
-from .test_store_faults import PLACE, draft
+from .conftest import HERE, PATH, draft, scope
 
 pytestmark = [pytest.mark.spec("1.courses")]
 
@@ -30,26 +30,13 @@ def asked(token: str, tag: str, body: bytes) -> dict[str, Any]:
         "content-type": "application/json",
         "content-length": str(len(body)),
     }
-    return {
-        "type": "http",
-        "asgi": {"version": "3.0"},
-        "http_version": "1.1",
-        "method": "PUT",
-        "path": "/api/team_memory",
-        "raw_path": b"/api/team_memory",
-        "root_path": "",
-        "scheme": "http",
-        "query_string": f"repo={PLACE[1]}".encode(),
-        "headers": [(k.encode(), v.encode()) for k, v in headers.items()],
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 80),
-    }
+    return scope("PUT", PATH, f"repo={HERE[1]}", headers)
 
 
 async def course(base: Path, at: int, hops: int) -> Hit:
     store = TeamStore(open_database(str(base / "team.sqlite3")), now=lambda: 1_700_000_000.0)
-    token, one = store.create_token(org=PLACE[0], repo=PLACE[1], author="a")
-    tag = store.put(PLACE, [draft("a.md", "before")], store.tag(PLACE), one)
+    token, one = store.create_token(org=HERE[0], repo=HERE[1], author="a")
+    tag = store.put(HERE, [draft("a.md", "before")], store.tag(HERE), one)
     new = [draft(key, "after") for key in ("a.md", "b.md")]
     sent = {
         "entries": {one.key: one.content for one in new},
@@ -69,19 +56,19 @@ async def course(base: Path, at: int, hops: int) -> Hit:
     hit = await cancelled_at(lambda: served(asked(token, tag, body), receive, send), at, hops)
     if said:
         assert said[0]["status"] == 200, said
-        assert len(store.contents(PLACE).contents) == 2, "acknowledged, and not there"
+        assert len(store.contents(HERE).contents) == 2, "acknowledged, and not there"
     try:
-        store.put(PLACE, [draft("c.md", "next")], stands(store, tag), one)
+        store.put(HERE, [draft("c.md", "next")], stands(store, tag), one)
     except HttpRefusal:  # its thread went on when the request was cut off, and has landed since
         assert not said
-        store.put(PLACE, [draft("c.md", "next")], stands(store, tag, landed=True), one)
+        store.put(HERE, [draft("c.md", "next")], stands(store, tag, landed=True), one)
     store.close()
     return hit
 
 
 def stands(store: TeamStore, before: str, *, landed: bool = False) -> str:
     """The tag of what is there: all of the write or nothing of it."""
-    found = store.contents(PLACE)
+    found = store.contents(HERE)
     wanted = [{"a.md": "after", "b.md": "after"}]
     wanted += [] if landed else [{"a.md": "before"}]
     assert found.contents in wanted

@@ -25,15 +25,11 @@ from reverie.team import (
     open_database,
     sha256_of,
 )
+from reverie.testing import ManualClock
 
-from .conftest import Hand
+from .conftest import HERE, draft
 
 pytestmark = pytest.mark.spec("11.server")
-HERE = ("acme", "acme/reader")
-
-
-def draft(key: str, content: str) -> Draft:
-    return Draft(key, content, sha256_of(content))
 
 
 def writer(store: TeamStore, repo: str = "acme/reader", org: str = "acme") -> Token:
@@ -68,15 +64,15 @@ def test_row_44_a_tag_never_comes_back(store: TeamStore) -> None:
         store.put(HERE, [draft("a.md", "late")], tags[1], token)
 
 
-def test_every_version_is_kept_with_its_author(store: TeamStore, hand: Hand) -> None:
+def test_every_version_is_kept_with_its_author(store: TeamStore, hand: ManualClock) -> None:
     token = writer(store)
     tag = store.put(HERE, [draft("a.md", "one")], BEGINNING, token)
-    hand.now += 60
+    hand.time += 60
     store.put(HERE, [draft("a.md", "two")], tag, token)
     log = store.log(HERE)
     assert [(one.version, one.author, one.at) for one in log] == [
-        (2, "ines", hand.now),
-        (1, "ines", hand.now - 60),
+        (2, "ines", hand.time),
+        (1, "ines", hand.time - 60),
     ]
     assert store.version(HERE, "a.md", 1) == "one"
     assert store.version(HERE, "a.md", 3) is None
@@ -123,7 +119,7 @@ def test_two_keys_that_one_file_system_takes_for_one_are_refused(store: TeamStor
         store.put(HERE, [draft("b.md", "x"), draft("B.md", "y")], tag, token)
 
 
-def test_writes_are_limited_a_token_and_second(store: TeamStore, hand: Hand) -> None:
+def test_writes_are_limited_a_token_and_second(store: TeamStore, hand: ManualClock) -> None:
     token, other = writer(store), writer(store)
     tag = BEGINNING
     for n in range(20):
@@ -132,18 +128,18 @@ def test_writes_are_limited_a_token_and_second(store: TeamStore, hand: Hand) -> 
         store.put(HERE, [draft("a.md", "x")], tag, token)
     assert 0 < error.value.wait <= 1
     tag = store.put(HERE, [draft("a.md", "other")], tag, other)
-    hand.now += 0.5
+    hand.time += 0.5
     for n in range(10):
         tag = store.put(HERE, [draft("a.md", str(n))], tag, token)
     with pytest.raises(TooFast):
         store.put(HERE, [draft("a.md", "x")], tag, token)
-    hand.now -= 1000  # a clock set back neither fills nor empties the bucket
+    hand.time -= 1000  # a clock set back neither fills nor empties the bucket
     with pytest.raises(TooFast):
         store.put(HERE, [draft("a.md", "x")], tag, token)
 
 
-def test_deletions_are_kept_where_they_travel(database: Database, hand: Hand) -> None:
-    store = TeamStore(database, now=hand, tombstones=True)
+def test_deletions_are_kept_where_they_travel(database: Database, hand: ManualClock) -> None:
+    store = TeamStore(database, now=hand.now, tombstones=True)
     token = writer(store)
     tag = store.put(HERE, [draft("a.md", "one"), draft("b.md", "b")], BEGINNING, token)
     tag = store.put(HERE, [Draft("a.md", None, sha256_of("one"))], tag, token)
@@ -152,21 +148,21 @@ def test_deletions_are_kept_where_they_travel(database: Database, hand: Hand) ->
     assert dict(found.tombstones) == {"a.md": sha256_of("one")}
     store.put(HERE, [draft("a.md", "again")], tag, token)
     assert store.hashes(HERE).tombstones == {}
-    plain = TeamStore(database, now=hand)
+    plain = TeamStore(database, now=hand.now)
     with refusal(400):
         plain.put(HERE, [Draft("a.md", None, "")], plain.tag(HERE), token)
 
 
-def test_row_41_tokens_are_known_by_their_digest_alone(store: TeamStore, hand: Hand) -> None:
-    text, one = store.create_token(org="acme", repo="*", author="ines", expires=hand.now + 10)
+def test_row_41_tokens_are_known_by_their_digest_alone(store: TeamStore, hand: ManualClock) -> None:
+    text, one = store.create_token(org="acme", repo="*", author="ines", expires=hand.time + 10)
     assert store.token(text) == one
     bad = ("", "x", text[:-1], text + "x", text.upper(), f" {text}", "rvt_" + "0" * 12 + text[16:])
     assert [store.token(wrong) for wrong in bad] == [None] * 7
     dump = store.database.run(lambda within: within.rows("SELECT * FROM tokens"))
     assert text.split("_", 2)[2] not in repr(dump)
-    hand.now += 11
+    hand.time += 11
     assert store.token(text) is None
-    hand.now -= 11
+    hand.time -= 11
     store.revoke_token(one.id)
     assert store.token(text) is None
     with pytest.raises(NotFound):
@@ -202,7 +198,7 @@ def test_steps_are_taken_once_and_newer_ones_are_refused(database: Database) -> 
 
 
 def test_a_database_of_the_first_version_gets_what_is_new_and_keeps_what_it_has(
-    database: Database, hand: Hand
+    database: Database, hand: ManualClock
 ) -> None:
     def old(within: Transaction) -> None:
         within.rows("CREATE TABLE migrations (number BIGINT PRIMARY KEY)")
@@ -212,14 +208,14 @@ def test_a_database_of_the_first_version_gets_what_is_new_and_keeps_what_it_has(
         within.rows("INSERT INTO repositories VALUES ('acme', 'acme/reader', 'x', 7, 0, 0)")
 
     database.run(old, writes=True)
-    store = TeamStore(database, now=hand)
+    store = TeamStore(database, now=hand.now)
     assert store.tag(HERE) == '"x-7"'
     assert store.all_refusals() == []
 
 
 @pytest.mark.spec("11.refused")
 def test_what_was_refused_is_counted_by_hour_and_seen_by_whom_it_concerns(
-    store: TeamStore, hand: Hand
+    store: TeamStore, hand: ManualClock
 ) -> None:
     ines, tomas = writer(store), writer(store)
     lead = writer(store, "*")
@@ -230,7 +226,7 @@ def test_what_was_refused_is_counted_by_hour_and_seen_by_whom_it_concerns(
     store.refused.count(RefusedRequest(401, ines.id))  # a wrong secret, or a token that is over
     store.refused.count(RefusedRequest(401, "0123456789ab"))  # no token of ours: nobody's name
     store.refused.write()
-    hand.now += 3600
+    hand.time += 3600
     store.refused.count(RefusedRequest(412, ines.id, "acme", "acme/reader"))
 
     def seen(token: Token, repo: str = "acme/reader") -> list[tuple[str, int, int]]:
@@ -250,8 +246,9 @@ def test_what_was_refused_is_counted_by_hour_and_seen_by_whom_it_concerns(
 
 
 @pytest.mark.spec("11.refused")
-def test_a_flood_of_refusals_is_few_writes_and_few_rows(database: Database, hand: Hand) -> None:
-    store = TeamStore(database, now=hand)
+def test_a_flood_of_refusals_is_few_writes_and_few_rows(
+    store: TeamStore, hand: ManualClock
+) -> None:
     token = writer(store, "*")
     due = [
         store.refused.count(RefusedRequest(412, token.id, "acme", f"acme/r{n}")) for n in range(500)
@@ -262,7 +259,7 @@ def test_a_flood_of_refusals_is_few_writes_and_few_rows(database: Database, hand
     assert sum(one.times for one in store.all_refusals(1_000)) == 500
     assert store.refused.count(RefusedRequest(412)) is False
     for turn in range(30):
-        hand.now += 1
+        hand.time += 1
         for n in range(100):
             store.refused.count(RefusedRequest(412, token.id, "acme", f"acme/r{turn}-{n}"))
         store.refused.write()
@@ -272,9 +269,9 @@ def test_a_flood_of_refusals_is_few_writes_and_few_rows(database: Database, hand
 
 
 def test_a_database_that_is_away_keeps_no_refusal_from_being_answered(
-    tmp_path: Path, hand: Hand
+    tmp_path: Path, hand: ManualClock
 ) -> None:
-    store = TeamStore(open_database(str(tmp_path / "team.sqlite3")), now=hand)
+    store = TeamStore(open_database(str(tmp_path / "team.sqlite3")), now=hand.now)
     kept = store.refused._database  # pyright: ignore[reportPrivateUsage]
 
     class Away:

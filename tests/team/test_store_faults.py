@@ -8,13 +8,14 @@ from random import Random
 
 import pytest
 
-from reverie.team import Draft, HttpRefusal, TeamStore, Token, open_database, sha256_of
+from reverie.team import HttpRefusal, TeamStore, Token, open_database
 from tests.breaking import OS, SQLITE, Acked, attempted, cut, failed, killed
 from tests.conftest import Scale
 from tests.faults import Ack
 
+from .conftest import HERE, draft
+
 pytestmark = [pytest.mark.spec("1.courses")]
-PLACE = ("acme", "acme/reader")
 FILE = Path("data/team/team.sqlite3")
 Step = tuple[str, tuple[str, ...], int]
 
@@ -41,7 +42,7 @@ class StoreCourse:
         if not self.new:
             store = opened(base)
             store.create_token(org="acme", repo="*", author="first")
-            store.put(PLACE, [draft("a.md", "begun")], store.tag(PLACE), writer(store))
+            store.put(HERE, [draft("a.md", "begun")], store.tag(HERE), writer(store))
             store.close()
 
     def act(self, base: Path, ack: Ack) -> None:
@@ -59,14 +60,14 @@ class StoreCourse:
 
     def check(self, base: Path, acked: Acked) -> None:
         store = opened(base)
-        texts = store.contents(PLACE).contents
+        texts = store.contents(HERE).contents
         assert self.new or texts["a.md"]
         newest: dict[str, str] = {}
         for word, *rest in (one.split() for one in acked):
             if word == "put":
                 key, version, text = rest
                 newest[key] = text
-                kept = store.version(PLACE, key, int(version)) or ""
+                kept = store.version(HERE, key, int(version)) or ""
                 assert kept.split()[0] == text, f"a version is lost: {key} {version}"
             elif word in ("made", "revoked"):
                 known = {one.id: one for one in store.list_tokens()}
@@ -74,10 +75,10 @@ class StoreCourse:
                 assert word == "made" or known[rest[0]].revoked, "a token lives again"
         for key, text in newest.items():
             assert int(texts[key].split()[0][4:]) >= int(text[4:]), f"lost: {key} {text}"
-        found = {row.key: row.version for row in reversed(store.log(PLACE))}
-        assert {k: store.version(PLACE, k, v) for k, v in found.items()} == texts
-        tag = store.put(PLACE, [draft("a.md", "text99")], store.tag(PLACE), writer(store))
-        assert store.tag(PLACE) == tag
+        found = {row.key: row.version for row in reversed(store.log(HERE))}
+        assert {k: store.version(HERE, k, v) for k, v in found.items()} == texts
+        tag = store.put(HERE, [draft("a.md", "text99")], store.tag(HERE), writer(store))
+        assert store.tag(HERE) == tag
         store.close()
         connection = sqlite3.connect(base / FILE)
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -87,10 +88,6 @@ class StoreCourse:
 def writer(store: TeamStore) -> Token:
     known = [one for one in store.list_tokens() if not one.revoked]
     return known[0] if known else store.create_token(org="acme", repo="*", author="somebody")[1]
-
-
-def draft(key: str, text: str) -> Draft:
-    return Draft(key, text, sha256_of(text))
 
 
 def step(store: TeamStore, kind: str, keys: tuple[str, ...], at: int, size: int, ack: Ack) -> None:
@@ -103,7 +100,7 @@ def step(store: TeamStore, kind: str, keys: tuple[str, ...], at: int, size: int,
     elif kind == "put":
         text = f"text{at} {'x' * size}"
         try:
-            tag = store.put(PLACE, [draft(k, text) for k in keys], store.tag(PLACE), writer(store))
+            tag = store.put(HERE, [draft(k, text) for k in keys], store.tag(HERE), writer(store))
         except HttpRefusal:
             return
         for key in keys:

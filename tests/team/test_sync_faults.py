@@ -32,7 +32,8 @@ from tests.breaking import SQLITE, Acked, attempted, cut, failed, killed
 from tests.conftest import Scale
 from tests.faults import Ack, run_with_error
 
-from .test_store_faults import PLACE, draft, writer
+from .conftest import HERE, draft
+from .test_store_faults import writer
 
 pytestmark = [pytest.mark.spec("1.courses")]
 USER = Origin("save", Trust.USER, agent="user")
@@ -42,27 +43,27 @@ class Direct:
     """The server, in this process."""
 
     def __init__(self, store: TeamStore) -> None:
-        self.url, self.repo = "http://team.test", PLACE[1]
+        self.url, self.repo = "http://team.test", HERE[1]
         self._store = store
 
     def state(self, known: str = "") -> RemoteState | None:
-        found = self._store.contents(PLACE)
+        found = self._store.contents(HERE)
         return None if found.tag == known else found
 
     def hashes(self, known: str = "") -> RemoteState | None:
-        found = self._store.hashes(PLACE)
+        found = self._store.hashes(HERE)
         return None if found.tag == known else found
 
     def put(self, drafts: Sequence[Draft], expected: str) -> str:
         try:
-            return self._store.put(PLACE, drafts, expected, writer(self._store))
+            return self._store.put(HERE, drafts, expected, writer(self._store))
         except HttpRefusal as error:
             raise Stale(str(error)) from error
         except DatabaseAway as error:
             raise Offline(str(error)) from error
 
     def log(self, most: int = 100) -> list[KeptVersion]:
-        return self._store.log(PLACE, most)
+        return self._store.log(HERE, most)
 
 
 def text_of(who: str, number: int) -> str:
@@ -99,7 +100,7 @@ class SyncCourse:
     def _step(self, base: Path, store: TeamStore, kind: str, at: int, ack: Ack) -> None:
         if kind == "there":
             draft_ = draft("a.md", text_of("there", at))
-            store.put(PLACE, [draft_], store.tag(PLACE), writer(store))
+            store.put(HERE, [draft_], store.tag(HERE), writer(store))
             ack(f"there {at}")
             return
         with self.memories(base) as memories:
@@ -116,7 +117,7 @@ class SyncCourse:
             memories.look()
             sync(memories, Direct(store), now=lambda: 99.0)
             here = memories.folder.bytes_of("team/a.md").decode()
-            assert store.contents(PLACE).contents["a.md"] == here, "the two sides differ"
+            assert store.contents(HERE).contents["a.md"] == here, "the two sides differ"
             newest = {"here": 0, "there": 0, "synced": 0}
             for who, number in (one.split() for one in acked if " " in one):
                 newest[who] = int(number)
@@ -124,7 +125,7 @@ class SyncCourse:
                 if who == "here":
                     assert memories.history.content(digest(data)) == data, "lost here"
                 elif who == "there":
-                    kept = [store.version(PLACE, v.key, v.version) for v in store.log(PLACE)]
+                    kept = [store.version(HERE, v.key, v.version) for v in store.log(HERE)]
                     assert data.decode() in kept, "lost there"
             assert here in self._expected(newest, acked), "an older text came back"
         store.close()
@@ -171,11 +172,11 @@ def test_a_disk_that_fails_for_a_moment_leaves_no_text_behind(tmp_path: Path) ->
     mode = SyncMode(deletions=True)
     for n in range(11, 18):
         text = text_of("there", n)
-        store.put(PLACE, [draft("a.md", text)], store.tag(PLACE), writer(store))
+        store.put(HERE, [draft("a.md", text)], store.tag(HERE), writer(store))
         with course.memories(tmp_path) as memories:
             failing = partial(sync, memories, Direct(store), now=lambda: 1.0, mode=mode)
             outcome = run_with_error(failing, n, errno.EIO, calls=["os.open"])
-            assert store.contents(PLACE).contents.get("a.md") == text, n
+            assert store.contents(HERE).contents.get("a.md") == text, n
             sync(memories, Direct(store), now=lambda: 2.0, mode=mode)
             assert memories.folder.bytes_of("team/a.md").decode() == text, n
         assert outcome.hit

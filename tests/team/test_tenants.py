@@ -15,7 +15,7 @@ from reverie.apps.team import app
 from reverie.team import Draft, TeamStore, open_database, sha256_of
 from tests.conftest import Scale
 
-from .conftest import PATH, Talk
+from .conftest import PATH, Talk, scope
 
 pytestmark = pytest.mark.spec("11.server")
 STRANGE = [
@@ -85,15 +85,6 @@ async def asked(
     served: ASGIApp, method: str, path: str, query: str, headers: dict[str, str], body: bytes
 ) -> tuple[int, str]:
     """One request to an application, as a server hands it over."""
-    scope = {
-        "type": "http",
-        "http_version": "1.1",
-        "scheme": "http",
-        "method": method,
-        "path": path,
-        "query_string": query.encode(),
-        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
-    }
     said: list[Message] = []
 
     async def receive() -> Message:
@@ -102,6 +93,6 @@ async def asked(
     async def send(message: Message) -> None:
         said.append(message)
 
-    await served(scope, receive, send)
+    await served(scope(method, path, query, headers), receive, send)
     text = b"".join(one.get("body", b"") for one in said[1:])
     return said[0]["status"], text.decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -67,6 +68,12 @@ def second(
     watch, nothing = watch.answered(first or Usage(100, 10_000, 30_000, 50, 8_000))
     assert nothing is None
     return watch.sent(after, idle, moved).answered(Usage(100, read, 0, 5), diagnostics)[1]
+
+
+def broken(*given: Any, **more: Any) -> Break:
+    found = second(*given, **more)
+    assert found is not None
+    return found
 
 
 def test_a_full_read_is_silent():
@@ -145,8 +152,7 @@ CHANGES = [
 
 @pytest.mark.parametrize(("after", "part", "name", "block", "byte"), CHANGES)
 def test_a_change_is_named_to_the_byte(after: Request, part: str, name: str, block: int, byte: int):
-    found = second(after, 0)
-    assert found is not None
+    found = broken(after, 0)
     assert found.cause == "changed"
     assert found.part == part
     assert found.change is not None
@@ -163,8 +169,7 @@ def test_a_change_is_named_to_the_byte(after: Request, part: str, name: str, blo
 @pytest.mark.parametrize(("after", "part"), [(c[0], c[1]) for c in CHANGES])
 def test_a_resumed_session_names_the_part(after: Request, part: str):
     """The request before is known by its digests alone."""
-    found = second(after, 0, before=sent_of(request()))
-    assert found is not None
+    found = broken(after, 0, before=sent_of(request()))
     assert (found.cause, found.part) == ("changed", part)
     assert found.change is not None
     assert found.change.place is None
@@ -174,24 +179,20 @@ def test_a_resumed_session_names_the_part(after: Request, part: str):
 def test_digests_alone_do_not_pretend_to_know_the_messages():
     before, after = sent_of(request()), sent_of(request(HEAD, "other", *TEXTS))
     assert compared(before, before) == (None, True)
-    found = second(after, 0, before=before)
-    assert found is not None
+    found = broken(after, 0, before=before)
     assert (found.cause, found.part) == ("unknown", "")
     assert "cannot be compared" in found.explanation
-    said = second(
+    said = broken(
         after, 0, before=before, diagnostics='{"cache_miss_reason":{"type":"messages_changed"}}'
     )
-    assert said is not None
     assert (said.cause, said.part) == ("changed", "messages")
-    shorter = second(sent_of(request(HEAD, *TEXTS[:2])), 0, before=before)
-    assert shorter is not None
+    shorter = broken(sent_of(request(HEAD, *TEXTS[:2])), 0, before=before)
     assert shorter.part == "messages"
 
 
 def test_options_outside_the_prefix_are_not_blamed():
     after = changed(options=HEAD.options.replace('"max_tokens":9', '"max_tokens":10'))
-    found = second(after, 0)
-    assert found is not None
+    found = broken(after, 0)
     assert found.cause == "provider"
     assert "nothing that was sent had changed" in found.explanation
 
@@ -210,8 +211,7 @@ def test_options_outside_the_prefix_are_not_blamed():
 def test_a_lifetime_that_ran_out(idle: float, read: int, cause: str, lifetime: str):
     more = request(HEAD, *TEXTS, "more")
     for before in (request(), sent_of(request())):
-        found = second(more, read, before=before, idle=idle)
-        assert found is not None
+        found = broken(more, read, before=before, idle=idle)
         assert (found.cause, found.expired) == (cause, lifetime)
         assert (f"the {lifetime} lifetime ran out" in found.explanation) == bool(lifetime)
 
@@ -237,8 +237,7 @@ def test_lifetimes_are_settings_and_unmarked_requests_have_none():
 
 
 def test_a_change_after_a_pause_names_both():
-    found = second(changed(model="m2"), 0, idle=4_000.0)
-    assert found is not None
+    found = broken(changed(model="m2"), 0, idle=4_000.0)
     assert found.cause == "changed"
     assert "the model changed" in found.explanation
     assert "the 1h lifetime ran out (66 min without a request)" in found.explanation
@@ -260,8 +259,7 @@ def test_an_announced_change_is_silent_and_sets_the_baseline(reason: str):
 
 
 def test_a_head_without_a_reason_is_no_announcement():
-    found = second(changed(model="m2"), 0, moved=("head",))
-    assert found is not None
+    found = broken(changed(model="m2"), 0, moved=("head",))
     assert found.part == "model"
 
 
@@ -343,8 +341,7 @@ def test_the_providers_diagnosis(text: str, reason: str, part: str, tokens: int 
     found = diagnosed(text)
     assert found is not None
     assert (found.reason, found.part, found.tokens) == (reason, part, tokens)
-    joined = second(changed(model="m2"), 0, diagnostics=text)
-    assert joined is not None
+    joined = broken(changed(model="m2"), 0, diagnostics=text)
     assert joined.diagnosis == found
     assert joined.part == "model"  # what was seen here comes first
     assert "the model changed at byte 1" in joined.explanation

@@ -151,6 +151,13 @@ OTHER = dump([{**TOOL, "description": "reads slowly"}, {**TOOL, "name": "Bash"}]
             "tools_changed",
         ),
         (
+            replace(HEAD, context='[{"type":"text","text":"today"}]'),
+            "messages",
+            "user message 0, block 0 (text)",
+            len('{"type":"text","text":"'),
+            "messages_changed",
+        ),
+        (
             replace(HEAD, options=HEAD.options.replace("adaptive", "disabled")),
             "options",
             "thinking",

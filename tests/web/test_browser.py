@@ -84,8 +84,7 @@ def apart(work: Any, *given: Any) -> Any:
 
 def screens(page: Page) -> list[str]:
     (file,) = page.desk.library.sessions()
-    with page.desk.memory() as memories:
-        assert memories is not None
+    with page.desk.memory_there() as memories:
         keys = memories.folder.keys()
     hostile = next(key for key in keys if "hostile" in key)
     found = ["/sessions", f"/sessions/{file.id}", "/memories", f"/memories/{hostile}", "/review"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import re
@@ -19,24 +18,19 @@ from reverie.apps.team import app
 from reverie.apps.web import Commands, show
 from reverie.memory import Origin, Trust
 from reverie.serving import serving
-from reverie.store import Memories, Project, RuleStore
+from reverie.store import Project
+from reverie.store import RuleStore
 from reverie.team import TeamClient, TeamStore, open_database
-from reverie.team.round import sync
 from reverie.text import number
 from tests.cli.conftest import Run
+from tests.team.conftest import Mate
 from tests.web.conftest import HOSTILE, Page, opened
-from tests.web.test_screens import words
+from tests.web.test_screens import value_in, words
 
 pytestmark = pytest.mark.spec("18.web")
 MINE = Origin("save", Trust.USER, agent="user")
 STALE = "---\nname: Freeze\ndescription: When\ntype: project\n---\n\nYesterday the freeze began.\n"
 DOUBLED = STALE + "The freeze ends on a Monday.\n" * 2
-
-
-def forms(text: str, name: str) -> str:
-    found = re.search(rf'name="{name}" value="([^"]*)"', text)
-    assert found, name
-    return html.unescape(found[1])
 
 
 # --- health
@@ -123,7 +117,7 @@ def test_the_limit_of_a_day_is_set_as_the_command_sets_it_and_undone(
     assert limit() == (1_500_000, "user")
     done = page.visitor.get(answer.headers["location"]).text
     assert "of 1,500,000" in words(done)
-    assert forms(done, "tokens") == ""  # an undo back to the default
+    assert value_in(done, "tokens") == ""  # an undo back to the default
     page.visitor.post("/health/limit", {"tokens": ""})
     assert limit() == (2_000_000, "default")
     kept = json.loads((home / "settings.json").read_text())
@@ -142,7 +136,7 @@ def test_mending_shows_a_difference_first_and_can_be_undone(page: Page, run: Run
     assert "stale date" in words(page.settled("/health").text)
     before = page.visitor.get("/health/mend").text
     told = run("memory", "check", "--fix", "--dry-run", "--json").json()
-    assert forms(before, "plan") == told["plan"]
+    assert value_in(before, "plan") == told["plan"]
     assert {one["file"] for one in told["files"]} == set(
         re.findall(r"class=\"file\"><span>([^<]*)", before)
     )
@@ -151,26 +145,23 @@ def test_mending_shows_a_difference_first_and_can_be_undone(page: Page, run: Run
     assert done.status == 303
     after = page.visitor.get(done.headers["location"]).text
     assert "Mended." in after
-    with page.desk.memory() as memories:
-        assert memories is not None
+    with page.desk.memory_there() as memories:
         assert memories.folder.read("project_freeze.md").text.count("on a Monday") == 1
-    page.visitor.post("/memories/undo", {"version": forms(after, "version")})
-    with page.desk.memory() as memories:
-        assert memories is not None
+    page.visitor.post("/memories/undo", {"version": value_in(after, "version")})
+    with page.desk.memory_there() as memories:
         assert memories.folder.read("project_freeze.md").text == DOUBLED
 
 
 def test_what_changed_since_it_was_shown_is_not_mended(page: Page) -> None:
     with page.desk.changing() as memories:
         memories.save("project_freeze.md", DOUBLED.encode(), MINE)
-    plan = forms(page.visitor.get("/health/mend").text, "plan")
+    plan = value_in(page.visitor.get("/health/mend").text, "plan")
     with page.desk.changing() as memories:
         memories.save("project_freeze.md", DOUBLED.replace("freeze", "thaw").encode(), MINE)
     answer = page.visitor.post("/health/mend", {"plan": plan})
     assert answer.status == 409
     assert "has changed since it was shown" in words(answer.text)
-    with page.desk.memory() as memories:
-        assert memories is not None
+    with page.desk.memory_there() as memories:
         assert memories.folder.read("project_freeze.md").text.count("on a Monday") == 2
 
 
@@ -222,17 +213,12 @@ def test_a_figure_that_cannot_be_worked_out_says_why(page: Page) -> None:
 # --- the team
 
 
-class Mate:
-    """A teammate with a memory and a token of their own."""
-
-    def __init__(self, folder: Path, url: str, token: str) -> None:
-        self.memories = Memories(folder / "memory", folder / "history", folder, now=time.time)
-        self.client = TeamClient(url, token, "acme/reader", seconds=10)
+class Sharing(Mate):
+    """A teammate with a memory and a token of their own, who shares what they write at once."""
 
     def write(self, key: str, text: str) -> None:
-        self.memories.folder.make_folder("team")
-        (self.memories.root / "team" / key).write_text(text, "utf-8")
-        sync(self.memories, self.client, now=time.time)
+        super().write(key, text)
+        self.sync()
 
 
 def test_a_figure_that_is_outdated_while_it_is_worked_out_is_worked_out_anew(page: Page) -> None:
@@ -253,7 +239,7 @@ def test_a_figure_that_is_outdated_while_it_is_worked_out_is_worked_out_anew(pag
 @pytest.fixture
 def shared(
     home: Path, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[Page, Mate]]:
+) -> Iterator[tuple[Page, Sharing]]:
     """A page of somebody in a team, and a teammate called Ines."""
     database = open_database(str(tmp_path / "team.sqlite3"))
     store = TeamStore(database, now=time.time)
@@ -265,7 +251,7 @@ def shared(
         monkeypatch.setenv("REVERIE_TEAM_URL", url)
         monkeypatch.setenv("REVERIE_TEAM_TOKEN", tokens["tomas"])
         monkeypatch.setenv("REVERIE_TEAM_REPOSITORY", "acme/reader")
-        ines = Mate(tmp_path / "ines", url, tokens["ines"])
+        ines = Sharing(tmp_path / "ines", TeamClient(url, tokens["ines"], "acme/reader"), time.time)
         for page in opened(Project.at(project)):
             page.desk.figures.fresh = 0.0
             yield page, ines
@@ -277,7 +263,7 @@ def memory(text: str) -> str:
     return f"---\nname: Deploy\ndescription: How\ntype: project\n---\n\n{text}\n"
 
 
-def test_the_team_page_says_what_the_commands_say(shared: tuple[Page, Mate], run: Run) -> None:
+def test_the_team_page_says_what_the_commands_say(shared: tuple[Page, Sharing], run: Run) -> None:
     page, ines = shared
     ines.write("deploy.md", memory(f"Deploys run on Fridays. {HOSTILE}"))
     text = page.settled("/team").text
@@ -295,7 +281,7 @@ def test_the_team_page_says_what_the_commands_say(shared: tuple[Page, Mate], run
     assert "1 to pull, 0 to push" in words(page.settled("/health").text)
 
 
-def test_a_teammates_change_is_taken_and_undone_for_oneself(shared: tuple[Page, Mate]) -> None:
+def test_a_teammates_change_is_taken_and_undone_for_oneself(shared: tuple[Page, Sharing]) -> None:
     page, ines = shared
     ines.write("deploy.md", memory("Deploys run on Fridays."))
     assert page.visitor.post("/team/sync").status == 303
@@ -304,7 +290,7 @@ def test_a_teammates_change_is_taken_and_undone_for_oneself(shared: tuple[Page, 
     assert "1 file by ines" in words(shown)
     there = page.desk.place.folder() / "memory" / "team" / "deploy.md"
     assert "Fridays" in there.read_text()
-    done = page.visitor.post("/team/undo", {"version": forms(shown, "version")})
+    done = page.visitor.post("/team/undo", {"version": value_in(shown, "version")})
     assert done.status == 303
     assert not there.exists()
     again = words(page.settled("/team").text)
@@ -313,11 +299,11 @@ def test_a_teammates_change_is_taken_and_undone_for_oneself(shared: tuple[Page, 
     page.visitor.post("/team/sync")
     page.desk.settle(60)
     assert not there.exists()
-    sync(ines.memories, ines.client, now=time.time)
-    assert (ines.memories.root / "team" / "deploy.md").exists()
+    ines.sync()
+    assert ines.path("deploy.md").exists()
 
 
-def test_a_conflict_is_shown_with_both_texts(shared: tuple[Page, Mate]) -> None:
+def test_a_conflict_is_shown_with_both_texts(shared: tuple[Page, Sharing]) -> None:
     page, ines = shared
     ines.write("deploy.md", memory("Deploys run on Fridays."))
     page.visitor.post("/team/sync")
@@ -335,7 +321,7 @@ def test_a_conflict_is_shown_with_both_texts(shared: tuple[Page, Mate]) -> None:
 
 
 def test_a_server_that_is_away_is_said_and_the_rest_stands(
-    shared: tuple[Page, Mate], monkeypatch: pytest.MonkeyPatch
+    shared: tuple[Page, Sharing], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page, _ = shared
     monkeypatch.setenv("REVERIE_TEAM_TOKEN", "wrong")
@@ -351,13 +337,13 @@ def test_without_a_team_the_page_says_how_to_have_one(page: Page) -> None:
     assert "not set up" in words(page.settled("/health").text)
 
 
-def test_many_large_differences_fit_on_a_page(shared: tuple[Page, Mate]) -> None:
+def test_many_large_differences_fit_on_a_page(shared: tuple[Page, Sharing]) -> None:
     page, ines = shared
     for n in range(12):
         lines = "".join(f"- {n} {hash((n, k)):x} {hash((k, n, n)):x}\n" for k in range(300))
         (ines.memories.folder.make_folder("team"))
         (ines.memories.root / "team" / f"large{n}.md").write_text(memory(lines))
-    sync(ines.memories, ines.client, now=time.time)
+    ines.sync()
     waiting = page.settled("/team")
     assert waiting.packed <= 24_000
     assert "more, not shown here" in waiting.text

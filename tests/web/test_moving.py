@@ -7,19 +7,21 @@ import re
 import zipfile
 from pathlib import Path
 
-import anyio
 import pytest
 
 from reverie.apps.web import show
 from reverie.memory import Origin, Trust
 from reverie.reports import stacked
-from reverie.session import Session
-from reverie.transcript import Attached, Candidate, Recalled, text_block
 from reverie.upkeep import place_value
-from reverie.wire import ChangedPart, Difference, user
+from reverie.wire import ChangedPart
+from reverie.wire import Difference
 from tests.cli.conftest import Run
-from tests.web.conftest import HOSTILE, Page, reply
+from tests.web.conftest import HOSTILE
+from tests.web.conftest import Page
 from tests.web.test_screens import words
+from tests.cli.conftest import injecting
+from tests.cli.conftest import one_turn
+from tests.web.test_screens import value_in
 
 pytestmark = pytest.mark.spec("18.web")
 THEIRS = Origin("extract", Trust.AGENT, agent="extraction", session="5e55105e-0000")
@@ -69,38 +71,20 @@ def test_all_of_one_origin_is_taken_back_and_brought_back(page: Page) -> None:
     form = {"by": "session", "value": "5e55105e-0000"}
     done = page.visitor.post("/memories/origin", form)
     assert done.status == 303
-    with page.desk.memory() as memories:
-        assert memories is not None
+    with page.desk.memory_there() as memories:
         assert not [one for one in memories.folder.keys() if "learned" in one]  # noqa: SIM118
-    again = re.search(
-        r'name="version" value="(\w+)"', page.visitor.get(done.headers["location"]).text
-    )
-    assert again
-    page.visitor.post("/memories/undo", {"version": again[1]})
-    with page.desk.memory() as memories:
-        assert memories is not None
+    version = value_in(page.visitor.get(done.headers["location"]).text, "version")
+    page.visitor.post("/memories/undo", {"version": version})
+    with page.desk.memory_there() as memories:
         assert len([one for one in memories.folder.keys() if "learned" in one]) == 3  # noqa: SIM118
     assert page.visitor.get("/memories/origin?by=evil&value=x").status == 400
     assert page.visitor.get("/memories/origin?by=session&value=none").status == 404
 
 
-async def recalled(project: Path, file: str) -> str:
-    """A session in which one memory was injected and shows again in the answer."""
-    async with Session.open(project, model="m") as session:
-        await session.add(user("On which port does service 1 listen?"))
-        note = 'reverie-note id="0123456789abcdef"'
-        text = f'<{note} source="{file}">\nOn port_eight_thousand_one.\n</{note}>'
-        candidates = (Candidate(file, 4.2, "injected", "words 4.20", 99),)
-        ledger = Recalled(session.view.leaf, 4, candidates)
-        await session.append(Attached((text_block(text),), "recall"), ledger)
-        await session.prepare()
-        await session.observe(reply("It is port_eight_thousand_one."))
-        await session.end_turn()
-        return session.id
-
-
 def test_a_memory_says_where_it_was_recalled(page: Page, project: Path, run: Run) -> None:
-    name = anyio.run(recalled, project, "feedback_port_of_service_1.md")
+    recall = injecting("feedback_port_of_service_1.md", "On port_eight_thousand_one.", 4)
+    asked = "On which port does service 1 listen?"
+    name = one_turn(project, asked, "It is port_eight_thousand_one.", recall)
     page.look()
     turns = run("recall", "--ledger", name, "--json").json()["turns"]
     rows = [(turn["said"], one) for turn in turns for one in turn["candidates"]]

@@ -13,11 +13,12 @@ import pytest
 
 from reverie.apps.web import show
 from reverie.memory import Origin, Trust
-from reverie.session import Session
-from reverie.text import number, short_number
-from reverie.upkeep import KINDS, cache_report, kinds_of
-from reverie.wire import user
+from reverie.text import number
+from reverie.text import short_number
+from reverie.upkeep import KINDS
+from reverie.upkeep import kinds_of
 from tests.cli.conftest import Run
+from tests.cli.conftest import one_turn
 from tests.web.conftest import HOSTILE, Page, reply, talk
 
 pytestmark = pytest.mark.spec("18.web")
@@ -26,6 +27,13 @@ pytestmark = pytest.mark.spec("18.web")
 def words(text: str) -> str:
     """A page as it reads."""
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
+
+
+def value_in(text: str, name: str) -> str:
+    """The value of a page's first field of this name."""
+    found = re.search(rf'name="{name}" value="([^"]*)"', text)
+    assert found, name
+    return html.unescape(found[1])
 
 
 # --- sessions
@@ -72,7 +80,8 @@ def test_a_session_of_the_embedded_model_tells_of_no_cache(
     page: Page, project: Path, run: Run
 ) -> None:
     """As `reverie cache` does; what its answers say of one is not shown."""
-    ident = anyio.run(asked_of_the_embedded, project)
+    answer = {**reply("Hello.", read=50), "model": "embedded"}
+    ident = one_turn(project, "Hello there", answer, model="embedded", system="Be brief.")
     page.look()
     shown = words(page.visitor.get(f"/sessions/{ident}").text)
     for told in (shown, run("cache", ident, code=0).out):
@@ -85,15 +94,6 @@ def test_a_session_of_the_embedded_model_tells_of_no_cache(
     assert f"{show.share(rate)} of the billed input read from the cache." in row
     assert " – read from the cache" in row
     assert "0%" not in row.partition("1–1 of 1")[0].partition("Hello there")[2]
-
-
-async def asked_of_the_embedded(project: Path) -> str:
-    async with Session.open(project, model="embedded", system="Be brief.") as session:
-        await session.add(user("Hello there"))
-        await session.prepare()
-        await session.observe({**reply("Hello.", read=50), "model": "embedded"})
-        await session.end_turn()
-        return session.id
 
 
 def test_the_kinds_of_tokens_add_up_to_the_view(page: Page) -> None:
@@ -114,12 +114,6 @@ def test_a_stored_result_is_read_back_whole(page: Page) -> None:
     assert offset
     assert page.visitor.get(f"/sessions/{file.id}/stored/t0?from={offset[1]}").status == 200
     assert page.visitor.get(f"/sessions/{file.id}/stored/none").status == 404
-
-
-def test_a_break_is_shown_with_its_cause(page: Page, project: Path) -> None:
-    row, told = page.desk.sessions.session(page.desk.library.sessions()[0].id)
-    report = cache_report(page.desk.library, row["id"], page.desk.settings)
-    assert row["breaks"] == len(report.breaks) == len(told["cache"]["broken"])
 
 
 def test_a_session_that_cannot_be_read_is_named_and_the_rest_shown(page: Page) -> None:
@@ -182,11 +176,9 @@ def test_the_memories_are_those_of_the_command(page: Page, run: Run) -> None:
 
 def test_an_edit_a_diff_and_its_undo(page: Page, run: Run) -> None:
     key = "user_port_of_service_0.md"
-    form = page.visitor.get(f"/memories/edit/{key}").text
-    version = re.search(r'name="version" value="(\w+)"', form)
-    assert version
+    version = value_in(page.visitor.get(f"/memories/edit/{key}").text, "version")
     values = {"name": "Port of service 0", "description": "Where it listens", "type": "user"}
-    values |= {"text": "Fact 0: the service listens on port 9000.", "version": version[1]}
+    values |= {"text": "Fact 0: the service listens on port 9000.", "version": version}
     saved = page.visitor.post(f"/memories/edit/{key}", values)
     assert saved.status == 303
     shown = page.visitor.get(saved.headers["location"]).text
@@ -195,29 +187,25 @@ def test_an_edit_a_diff_and_its_undo(page: Page, run: Run) -> None:
     told = run("memory", "show", key, "--json").json()
     assert "9000" in told["text"]
     assert told["description"] == "Where it listens"
-    step = re.search(r'name="version" value="([\w-]+)"', shown)
-    assert step
-    undone = page.visitor.post("/memories/undo", {"version": step[1]})
+    undone = page.visitor.post("/memories/undo", {"version": value_in(shown, "version")})
     assert "8000" in run("memory", "show", key, "--json").json()["text"]
     assert "Undone" in page.visitor.get(undone.headers["location"]).text
 
 
 def test_a_change_meanwhile_is_a_conflict_and_the_words_stay(page: Page) -> None:
     key = "user_port_of_service_0.md"
-    form = page.visitor.get(f"/memories/edit/{key}").text
-    version = re.search(r'name="version" value="(\w+)"', form)
-    assert version
+    version = value_in(page.visitor.get(f"/memories/edit/{key}").text, "version")
     with page.desk.changing() as memories:
         file = memories.folder.read(key)
         other = Origin("edit", Trust.AGENT, agent="another")
         memories.save(key, file.with_body("Somebody else was here.").data, other)
     values = {"name": "x", "description": "d", "type": "user", "text": "My words."}
-    answer = page.visitor.post(f"/memories/edit/{key}", {**values, "version": version[1]})
+    answer = page.visitor.post(f"/memories/edit/{key}", {**values, "version": version})
     assert answer.status == 409
     assert "changed meanwhile" in answer.text
     assert "My words." in answer.text
     assert "Somebody" in answer.text
-    over = {**values, "version": version[1], "over": "1"}
+    over = {**values, "version": version, "over": "1"}
     assert page.visitor.post(f"/memories/edit/{key}", over).status == 303
     assert "My words." in page.visitor.get(f"/memories/{key}").text
 
@@ -379,19 +367,11 @@ def test_recall_is_explained_as_the_command_explains_it(page: Page, run: Run) ->
 
 
 def test_a_dream_is_looked_at_accepted_in_part_and_undone(page: Page, run: Run) -> None:
-    run(
-        "memory",
-        "add",
-        "The freeze began." + "\n\nThe release waits for Rosa." * 2,
-        "--name",
-        "Freeze",
-        "--type",
-        "project",
-    )
-    with page.desk.memory() as memories:
-        assert memories is not None
-        with (memories.folder.root / "MEMORY.md").open("a") as index:
-            index.write("- [x](x.md)\n")
+    text = "The freeze began." + "\n\nThe release waits for Rosa." * 2
+    run("memory", "add", text, "--name", "Freeze", "--type", "project")
+    with page.desk.memory_there() as memories:
+        index = memories.folder.root / "MEMORY.md"
+        index.write_text(index.read_text() + "- [x](x.md)\n")
     run("dream", "run", "--dry-run")
     found = run("dream", "diff", "--json").json()
     files = [one["file"] for one in found["files"]]
