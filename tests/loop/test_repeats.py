@@ -17,10 +17,10 @@ from reverie.wire import tool_result
 from reverie.world import ToolCall
 from tests.loop.stage import ManualClock, SimpleTools, opened, simulated
 
+pytestmark = pytest.mark.spec("13.repeats")
 TOUCH = {"command": "touch made", "description": "make it"}
 
 
-@pytest.mark.spec("13.repeats")
 @pytest.mark.parametrize("inputs", ["the same", "another each time"])
 async def test_the_same_failing_call_is_told_and_then_stopped(tmp_path: Path, inputs: str) -> None:
     async def refuse(given: dict[str, Any]) -> str:
@@ -37,7 +37,6 @@ async def test_the_same_failing_call_is_told_and_then_stopped(tmp_path: Path, in
         assert [t for t in texts if t == AGAIN.format(count=3)] == [AGAIN.format(count=3)]
 
 
-@pytest.mark.spec("13.repeats")
 async def test_calls_that_fail_in_other_ways_are_not_counted_together(tmp_path: Path) -> None:
     async def refuse(given: dict[str, Any]) -> str:
         raise ProviderError(f"{given['n']} is not there")
@@ -60,7 +59,6 @@ class DenyingTools:
         return UserMessage((*denied.blocks, text_block("No" + "!" * self.asked)), "tool")
 
 
-@pytest.mark.spec("13.repeats")
 async def test_a_denial_that_is_answered_by_trying_again_is_told_and_then_stopped(
     tmp_path: Path,
 ) -> None:
@@ -75,7 +73,6 @@ async def test_a_denial_that_is_answered_by_trying_again_is_told_and_then_stoppe
         assert said == ["No!", "No!!", "No!!!", "No!!!!", "No!!!!!"]
 
 
-@pytest.mark.spec("13.repeats")
 @pytest.mark.parametrize("calls", ["an unknown tool", "a denied one"])
 async def test_row_79_an_agent_that_repeats_itself_is_stopped_after_five(
     tmp_path: Path, calls: str
