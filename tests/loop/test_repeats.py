@@ -11,11 +11,12 @@ from reverie.agent import AgentOptions, open_agent
 from reverie.errors import ProviderError
 from reverie.session import AGAIN, Session, TurnLimits, run_turn
 from reverie.simulator import call
+from reverie.testing import ManualClock
 from reverie.tools import Registry
 from reverie.transcript import UserMessage, text_block
 from reverie.wire import tool_result
 from reverie.world import ToolCall
-from tests.loop.stage import ManualClock, SimpleTools, opened, simulated
+from tests.loop.stage import NOON, SimpleTools, opened, simulated
 
 pytestmark = pytest.mark.spec("13.repeats")
 TOUCH = {"command": "touch made", "description": "make it"}
@@ -83,7 +84,7 @@ async def test_row_79_an_agent_that_repeats_itself_is_stopped_after_five(
     options = AgentOptions(
         tmp_path, home=tmp_path / "home", environ={"HOME": str(tmp_path)}, interactive=False
     )
-    async with open_agent(options, model, clock=ManualClock(), say=lambda _: None) as agent:
+    async with open_agent(options, model, clock=ManualClock(NOON), say=lambda _: None) as agent:
         result = await agent.turn("Go.")
         texts = [b.text for m in _user_messages(agent.session) for b in m]
     assert (result.outcome, result.rounds) == ("limit", 5)
