@@ -25,6 +25,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -231,6 +232,33 @@ def every_kill(
             points += 1
     counted("kills", points, drawn=drawn)
     return points
+
+
+def copies(first: Path) -> Callable[[], Path]:
+    """Copies of one and the same beginning; each takes the place of the one before."""
+    numbers = itertools.count()
+
+    def fresh() -> Path:
+        number = next(numbers)
+        shutil.rmtree(first.with_name(f"copy-{number - 1}"), ignore_errors=True)
+        return Path(shutil.copytree(first, first.with_name(f"copy-{number}")))
+
+    return fresh
+
+
+def in_copies(
+    fresh: Callable[[], Path],
+    work: Callable[..., object],
+    check: Callable[[Path, Any], None],
+) -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    """What `every_error` and `every_kill` ask for, of work on a folder made anew each time."""
+    here = [Path()]
+
+    def attempt() -> Callable[..., object]:
+        here[0] = fresh()
+        return partial(work, here[0])
+
+    return attempt, lambda found: check(here[0], found)
 
 
 @contextlib.contextmanager

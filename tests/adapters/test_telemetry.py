@@ -36,6 +36,10 @@ class Collected:
         self.reader = InMemoryMetricReader()
         self.metering = MeterProvider([self.reader])
 
+    def main(self) -> list[ReadableSpan]:
+        """The requests of the main agent."""
+        return [s for s in self.named("chat") if (s.attributes or {})["reverie.source"] == "main"]
+
     def named(self, start: str) -> list[ReadableSpan]:
         return [s for s in self.spans.get_finished_spans() if s.name.startswith(start)]
 
@@ -50,7 +54,7 @@ class Collected:
 
 
 @pytest.fixture
-def collected() -> Iterator[Collected]:
+def collected(home: Path) -> Iterator[Collected]:
     made = Collected()
     watcher = telemetry.enable(tracer_provider=made.tracing, meter_provider=made.metering)
     yield made
@@ -83,19 +87,13 @@ def looking() -> testing.ScriptedModel:
 
 
 async def test_a_session_is_told_as_turns_with_their_requests(
-    collected: Collected, home: Path, tmp_path: Path
+    collected: Collected, tmp_path: Path
 ) -> None:
     await talk(looking(), tmp_path)
     turns = collected.named("invoke_agent reverie")
-    assert [t.attributes and t.attributes["reverie.turn.outcome"] for t in turns] == [
-        "completed",
-        "completed",
-    ]
-    rounds = [
-        s
-        for s in collected.named("chat")
-        if s.attributes and s.attributes["reverie.source"] == "main"
-    ]
+    outcomes = [t.attributes and t.attributes["reverie.turn.outcome"] for t in turns]
+    assert outcomes == ["completed", "completed"]
+    rounds = collected.main()
     assert len(rounds) == 3
     within = [r.parent.span_id for r in rounds if r.parent]
     first, second = (t.context.span_id for t in turns if t.context)
@@ -114,7 +112,7 @@ async def test_a_session_is_told_as_turns_with_their_requests(
 
 
 async def test_layers_and_background_work_are_spans_of_their_turn(
-    collected: Collected, home: Path, tmp_path: Path
+    collected: Collected, tmp_path: Path
 ) -> None:
     await talk(looking(), tmp_path)
     layers = collected.named("reverie.layer ")
@@ -129,7 +127,7 @@ async def test_layers_and_background_work_are_spans_of_their_turn(
 
 
 async def test_an_agent_behind_a_session_is_a_span_with_its_requests(
-    collected: Collected, home: Path, tmp_path: Path
+    collected: Collected, tmp_path: Path
 ) -> None:
     words = [f"Remember that the {SECRET} build fails on node 18, because openssl moved", "Go on"]
     await talk(models.embedded(), tmp_path, words)
@@ -142,21 +140,15 @@ async def test_an_agent_behind_a_session_is_a_span_with_its_requests(
     assert (asked[0].attributes or {})["reverie.source"] == fork.name.removeprefix("invoke_agent ")
 
 
-async def test_tokens_cost_and_hit_rate_are_measured(
-    collected: Collected, home: Path, tmp_path: Path
-) -> None:
+async def test_tokens_cost_and_hit_rate_are_measured(collected: Collected, tmp_path: Path) -> None:
     await talk(looking(), tmp_path)
     points = collected.points()
     tokens = points["gen_ai.client.token.usage"]
     kinds = {p.attributes["gen_ai.token.type"] for p in tokens}
     assert kinds == {"input", "output"}
     main = [p for p in tokens if p.attributes["reverie.source"] == "main"]
-    spans = [
-        s
-        for s in collected.named("chat")
-        if s.attributes and s.attributes["reverie.source"] == "main"
-    ]
-    sent = sum(int(str((s.attributes or {})["gen_ai.usage.input_tokens"])) for s in spans)
+    used = [(s.attributes or {})["gen_ai.usage.input_tokens"] for s in collected.main()]
+    sent = sum(int(str(tokens)) for tokens in used)
     counted = sum(p.sum for p in main if p.attributes["gen_ai.token.type"] == "input")
     assert counted == sent > 0
     assert sum(p.value for p in points["reverie.cost"]) > sent
@@ -165,7 +157,7 @@ async def test_tokens_cost_and_hit_rate_are_measured(
 
 
 async def test_pollution_is_told_as_it_was_last_checked(
-    collected: Collected, home: Path, tmp_path: Path
+    collected: Collected, tmp_path: Path
 ) -> None:
     from reverie.apps.cli import open_memory
     from reverie.store import Project
@@ -183,7 +175,7 @@ async def test_pollution_is_told_as_it_was_last_checked(
 
 
 async def test_nothing_that_was_said_is_told_unless_it_is_asked_for(
-    collected: Collected, home: Path, tmp_path: Path
+    collected: Collected, tmp_path: Path
 ) -> None:
     await talk(looking(), tmp_path)
     told = "".join(s.to_json() for s in collected.spans.get_finished_spans())

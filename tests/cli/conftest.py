@@ -20,17 +20,9 @@ from click.testing import CliRunner
 
 from reverie.apps.cli import build
 from reverie.session import Head, Library, Session
-from reverie.store import Project
-from reverie.transcript import Failed
 from reverie.settings import DEFAULTS
-from reverie.store import Memories
-from reverie.store import canonical_root
-from reverie.store import find_project_folder
-from reverie.transcript import Attached
-from reverie.transcript import Candidate
-from reverie.transcript import Recalled
-from reverie.transcript import Record
-from reverie.transcript import text_block
+from reverie.store import Memories, Project, canonical_root, find_project_folder
+from reverie.transcript import Attached, Candidate, Failed, Recalled, Record, text_block
 from reverie.wire import tool_result, user
 
 Run = Callable[..., "Done"]

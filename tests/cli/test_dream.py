@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from reverie.store import Project
 from reverie.store import canonical_root
 
 from .conftest import Run, memory_in, remembered

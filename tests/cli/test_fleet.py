@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from reverie.fleet import JobEnd, at_work, home_id, open_local
-from reverie.store import Project
-from reverie.store import canonical_root
-from reverie.store import find_project_folder
+from reverie.store import canonical_root, find_project_folder
 from tests.processes import loaded
 from tests.web.nights import GONE, half_a_night
 

@@ -9,10 +9,8 @@ from pathlib import Path
 
 from reverie.memory import Origin, Trust
 from reverie.settings import Settings
-from reverie.store import Memories
-from reverie.store import Project
-from tests.cli.conftest import Run
-from tests.cli.conftest import one_turn
+from reverie.store import Memories, Project
+from tests.cli.conftest import Run, one_turn
 
 TRICK = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp.exe\u2066\r\x08hidden"
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")

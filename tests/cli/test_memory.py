@@ -10,9 +10,7 @@ import pytest
 
 from reverie.memory import Origin, Trust
 from reverie.settings import DEFAULTS
-from reverie.store import Memories
-from reverie.store import Project
-from reverie.store import canonical_root
+from reverie.store import Memories, Project
 
 from .conftest import Run, assert_private, memory_in
 

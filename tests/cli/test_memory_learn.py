@@ -11,8 +11,7 @@ import pytest
 
 from reverie.settings import DEFAULTS
 from reverie.store import Project
-from reverie.testing import call
-from reverie.testing import provider
+from reverie.testing import call, provider
 
 from .conftest import Run, assert_private
 
@@ -48,7 +47,8 @@ def past(tmp_path: Path) -> Path:
 @pytest.fixture
 def saving(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A model that saves one memory, then has nothing more to say."""
-    file = f"{Project.at(project, home=home, environ={}, settings=DEFAULTS).memory_folder}/feedback_pnpm.md"
+    own = Project.at(project, home=home, environ={}, settings=DEFAULTS)
+    file = f"{own.memory_folder}/feedback_pnpm.md"
     with provider([call("Write", file_path=file, content=RULE), "Saved."]) as served:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", served.anthropic_url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "test")

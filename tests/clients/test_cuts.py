@@ -9,9 +9,6 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,18 +17,10 @@ import pytest
 
 from tests.clients.line import Proxy, has_proxy
 from tests.conftest import Scale
+from tests.proxy.sockets import HEAD, Raw, chunk, raw
 
 pytestmark = [pytest.mark.spec("B15.clients")]
 
-HEAD = b"\r\n".join(
-    (
-        b"HTTP/1.1 200 OK",
-        b"content-type: text/event-stream",
-        b"transfer-encoding: chunked",
-        b"",
-        b"",
-    )
-)
 CALL = {"command": "echo 'größer' > \"ü.txt\" && rm -r build"}
 
 
@@ -82,21 +71,13 @@ def _chat() -> bytes:
 
 def _responses() -> bytes:
     raw = json.dumps(CALL, ensure_ascii=False)
-    item = {
-        "type": "function_call",
-        "id": "fc",
-        "call_id": "call_1",
-        "name": "shell",
-        "arguments": raw,
-    }
+    named = {"id": "fc", "call_id": "call_1", "name": "shell"}
+    item = {"type": "function_call", **named, "arguments": raw}
+    no_arguments = {"arguments": ""}
     whole = {"id": "resp_1", "object": "response", "status": "completed", "output": [item]}
     return _sse(
         {"type": "response.created", "response": {"id": "resp_1", "status": "in_progress"}},
-        {
-            "type": "response.output_item.added",
-            "output_index": 0,
-            "item": {**item, "arguments": ""},
-        },
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, **no_arguments}},
         {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": raw},
         {"type": "response.output_item.done", "output_index": 0, "item": item},
         {"type": "response.completed", "response": whole},
@@ -111,51 +92,22 @@ FORMS: dict[str, tuple[str, bytes, dict[str, Any]]] = {
 }
 
 
-@contextmanager
-def cutting() -> Iterator[str]:
-    """A provider that sends as many bytes of an answer as `x-cut` says, and closes."""
-    listening = socket.create_server(("127.0.0.1", 0), backlog=64)
-
-    def answer(peer: socket.socket) -> None:
-        with peer:
-            given = b""
-            while b"\r\n\r\n" not in given:
-                if not (piece := peer.recv(65_536)):
-                    return
-                given += piece
-            head, _, body = given.partition(b"\r\n\r\n")
-            names = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:])
-            while len(body) < int(names.get(b"content-length", b"0")):
-                body += peer.recv(65_536)
-            if b"x-cut" not in names:  # somebody looks whether we are here
-                peer.sendall(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
-                return
-            path = head.split(b" ", 2)[1].decode().partition("?")[0]
-            whole = next(data for at, data, _ in FORMS.values() if path.endswith(at))
-            sent = whole[: int(names[b"x-cut"])]
-            peer.sendall(HEAD + (b"%x\r\n%s\r\n" % (len(sent), sent) if sent else b""))
-            if len(sent) == len(whole):
-                peer.sendall(b"0\r\n\r\n")
-            peer.shutdown(socket.SHUT_WR)
-            while peer.recv(65_536):
-                pass
-
-    def serve() -> None:
-        while True:
-            try:
-                peer, _ = listening.accept()
-            except OSError:
-                return
-            threading.Thread(target=answer, args=(peer,), daemon=True).start()
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    try:
-        yield "http://127.0.0.1:%d" % listening.getsockname()[1]
-    finally:
-        listening.shutdown(socket.SHUT_RDWR)
-        listening.close()
-        thread.join()
+def cut_off(peer: socket.socket, found: Raw) -> None:
+    """Send as many bytes of an answer as `x-cut` says, and close."""
+    head, _, _ = found.requests[-1].partition(b"\r\n\r\n")
+    names = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:])
+    if b"x-cut" not in names:  # somebody looks whether we are here
+        peer.sendall(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+        return
+    path = head.split(b" ", 2)[1].decode().partition("?")[0]
+    whole = next(data for at, data, _ in FORMS.values() if path.endswith(at))
+    sent = whole[: int(names[b"x-cut"])]
+    peer.sendall(HEAD + (chunk(sent) if sent else b""))
+    if len(sent) == len(whole):
+        peer.sendall(b"0\r\n\r\n")
+    peer.shutdown(socket.SHUT_WR)
+    while peer.recv(65_536):
+        pass
 
 
 def asked(base: str, form: str, after: int) -> tuple[bytes, bool]:
@@ -167,10 +119,10 @@ def asked(base: str, form: str, after: int) -> tuple[bytes, bool]:
     headers = {"x-cut": str(after), "content-type": "application/json", "authorization": "Bearer k"}
     if form == "messages":
         headers |= {"anthropic-version": "2023-06-01", "x-api-key": "k"}
-    raw = json.dumps({"model": "m", "stream": True, **body}).encode()
+    data = json.dumps({"model": "m", "stream": True, **body}).encode()
     where = at.path + (path if form == "messages" else path.removeprefix("/v1"))
     try:
-        link.request("POST", where, raw, headers)
+        link.request("POST", where, data, headers)
         answer = link.getresponse()
         if answer.status != 200:
             return b"", False
@@ -191,8 +143,8 @@ def test_a_stream_cut_at_any_byte_reaches_the_client_as_a_cut(
     if not has_proxy():
         pytest.skip("needs proxy: this version has no `reverie proxy`")
     whole = FORMS[form][1]
-    with cutting() as upstream:
-        proxy = Proxy(upstream, tmp_path)
+    with raw(cut_off) as upstream:
+        proxy = Proxy(upstream.url, tmp_path)
         base = proxy.start()["anthropic" if form == "messages" else "openai"]
         try:
             assert asked(base, form, len(whole)) == (whole, True)

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from tests.clients.judge import Price, Seen, judge, price, seen
+from tests.proxy import clients
+from tests.proxy.clients import MARK, gave, use
 
 pytestmark = pytest.mark.spec("B15.clients")
 
@@ -17,16 +19,12 @@ WORDS = "word " * 2_000  # 10,000 bytes
 
 
 def text(words: str, mark: bool = False) -> dict[str, Any]:
-    found: dict[str, Any] = {"type": "text", "text": words}
-    return {**found, "cache_control": {"type": "ephemeral"}} if mark else found
+    return {**clients.text(words), **({"cache_control": MARK} if mark else {})}
 
 
-def result(ident: str, words: str) -> dict[str, Any]:
-    return {"type": "tool_result", "tool_use_id": ident, "content": words}
-
-
-def call(ident: str) -> dict[str, Any]:
-    return {"type": "tool_use", "id": ident, "name": "Bash", "input": {"command": "x"}}
+def only(*blocks: dict[str, Any]) -> dict[str, Any]:
+    """A request of one message, and nothing else."""
+    return {"model": "m", "messages": [clients.user(*blocks)]}
 
 
 def body(*messages: tuple[str, Any], **more: Any) -> dict[str, Any]:
@@ -42,10 +40,11 @@ def rounds(count: int) -> list[dict[str, Any]]:
         last = copy.deepcopy(said)
         content = last[-1][1]
         blocks = [text(content)] if isinstance(content, str) else content
-        blocks[-1] = {**blocks[-1], "cache_control": {"type": "ephemeral"}}
+        blocks[-1] = {**blocks[-1], "cache_control": MARK}
         last[-1] = (last[-1][0], blocks)
         found.append(body(*last))
-        said += [("assistant", [call(f"c{n}")]), ("user", [result(f"c{n}", f"{n} {WORDS}")])]
+        made, given = use(f"c{n}", "Bash", command="x"), gave(f"c{n}", f"{n} {WORDS}")
+        said += [("assistant", [made]), ("user", [given])]
     return found
 
 
@@ -134,21 +133,18 @@ def test_a_break_upstream_before_the_clients_own_is_the_proxys() -> None:
 
 
 def test_the_mark_and_the_spelling_of_a_text_do_not_count() -> None:
-    client = sent(
-        [body(("user", "go")), body(("user", [text("go", mark=True)]), ("assistant", "a"))]
-    )
+    marked = ("user", [text("go", mark=True)])
+    client = sent([body(("user", "go")), body(marked, ("assistant", "a"))])
     assert judge(client, client).client_breaks == 0
 
 
 def test_strangers_with_the_same_first_words_are_no_thread() -> None:
     one = sent([body(("user", "go"))])
-    two = [
-        seen(
-            1, "/v1/messages", {"x-claude-code-session-id": "s2"}, json.dumps(body(("user", "go")))
-        )
-    ]
-    up = [*one, seen(1, "/v1/messages", {}, json.dumps(body(("user", [text("go"), text("mine")]))))]
-    assert judge([*one, *two], up).caused == ()
+    other, given = {"x-claude-code-session-id": "s2"}, body(("user", "go"))
+    two = seen(1, "/v1/messages", other, json.dumps(given))
+    more = body(("user", [text("go"), text("mine")]))
+    up = [*one, seen(1, "/v1/messages", {}, json.dumps(more))]
+    assert judge([*one, two], up).caused == ()
 
 
 def test_a_request_that_did_not_arrive_is_named() -> None:
@@ -157,7 +153,7 @@ def test_a_request_that_did_not_arrive_is_named() -> None:
 
 
 def test_too_many_marks_are_counted_wherever_they_stand() -> None:
-    given = body(("user", [text("a", mark=True)] * 3), cache_control={"type": "ephemeral"})
+    given = body(("user", [text("a", mark=True)] * 3), cache_control=MARK)
     assert judge([], sent([given])).most_marks == 5
 
 
@@ -175,39 +171,27 @@ def test_the_first_asks_to_write_the_second_reads() -> None:
 
 
 def test_a_mark_looks_back_twenty_blocks_and_no_further() -> None:
-    def asked(count: int) -> Seen:
-        blocks = [
-            text(WORDS, mark=True),
-            *[text(f"{n}") for n in range(count)],
-            text("z", mark=True),
-        ]
-        return sent([{"model": "m", "messages": [{"role": "user", "content": blocks[:1]}]},
-                     {"model": "m", "messages": [{"role": "user", "content":
-                        [text(WORDS), *blocks[1:]]}]}])[1]  # fmt: skip
-
-    first = sent(
-        [{"model": "m", "messages": [{"role": "user", "content": [text(WORDS, mark=True)]}]}]
-    )
     for count, hits in ((18, True), (19, False)):
+        between = [text(f"{n}") for n in range(count)]
+        later = only(text(WORDS), *between, text("z", mark=True))
+        first, second = sent([only(text(WORDS, mark=True)), later])
         cache = Price()
-        cache.ask(first[0], output=0)
-        assert (cache.ask(asked(count), output=0) < first[0].units[0].tokens) is hits
+        cache.ask(first, output=0)
+        assert (cache.ask(second, output=0) < first.units[0].tokens) is hits
 
 
 def test_another_model_has_another_cache_and_short_prompts_none() -> None:
     cache = Price()
     one, two = sent([body(("user", "go")), {**body(("user", "go")), "model": "n"}])
     assert cache.ask(one, output=0) == pytest.approx(cache.ask(two, output=0))
-    short = sent(
-        [{"model": "m", "messages": [{"role": "user", "content": [text("x", mark=True)]}]}]
-    )
-    assert cache.ask(short[0], output=0) == cache.ask(short[0], output=0)
+    (short,) = sent([only(text("x", mark=True))])
+    assert cache.ask(short, output=0) == cache.ask(short, output=0)
 
 
 def test_openai_prompts_are_read_in_steps() -> None:
-    said = [{"role": "user", "content": WORDS}]
-    given = {"model": "g", "messages": said}
-    longer = {"model": "g", "messages": [*said, {"role": "assistant", "content": "a"}]}
+    said = clients.user(WORDS)
+    given = {"model": "g", "messages": [said]}
+    longer = {"model": "g", "messages": [said, clients.assistant("a")]}
     cache = Price()
     first, second = (
         cache.ask(seen(n, "/v1/chat/completions", {}, json.dumps(one)), output=0)

@@ -41,6 +41,7 @@ pytestmark = pytest.mark.spec("B1")
 
 ALL = ("Read", "Grep", "List", "Glob", "Bash", "Write", "Edit", "ReadBack")
 MODEL: Model = EmbeddedModel()
+DENIED = "Bash was not permitted: no"
 
 
 def head(*tools: str) -> HeadSet:
@@ -268,11 +269,16 @@ def test_a_failed_test_run_names_its_failures():
     assert "noise" not in text
 
 
-def test_an_error_is_named():
+@pytest.mark.parametrize(
+    ("words", "error", "told"),
+    [
+        ("read gone.py", "no such file", "Read gone.py failed: no such file"),
+        ("run echo hello", DENIED, f"`echo hello` failed: {DENIED}"),
+    ],
+)
+def test_an_error_is_named_once(words: str, error: str, told: str):
     talk = Talk(*ALL)
-    reply = talk.say("read gone.py")
-    text = talk.give(reply, {"content": "no such file", "is_error": True}).text
-    assert text == "Read gone.py failed: no such file"
+    assert talk.give(talk.say(words), {"content": error, "is_error": True}).text == told
 
 
 def test_several_requests_are_parallel_calls():
@@ -436,10 +442,3 @@ def test_its_own_answers_and_earlier_questions_answer_nothing() -> None:
     stand = (Stand("user", blocks_of(quoted)),)
     talk.put(Replaced(items[0].id, items[len(items) - 1].id, stand, "compaction"))
     assert talk.say("where are bugs tracked?").text == ENGLISH.not_found
-
-
-def test_a_denied_command_is_told_once() -> None:
-    talk = Talk(*ALL)
-    reply = talk.say("run echo hello")
-    denied = {"content": "Bash was not permitted: no", "is_error": True}
-    assert talk.give(reply, denied).text == "`echo hello` failed: Bash was not permitted: no"

@@ -48,9 +48,13 @@ def made(under_way: Dreaming, name: str) -> list[dict[str, str]]:
     return [json.loads(one.raw) for one in calls if one.name == name]
 
 
-async def test_a_dream_reads_mends_and_says_why(tmp_path: Path) -> None:
-    folder = tmp_path / "work"
-    written(folder, files())
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    written(tmp_path / "work", files())
+    return tmp_path / "work"
+
+
+async def test_a_dream_reads_mends_and_says_why(folder: Path) -> None:
     one = dreaming(folder)
     text = await one.run()
     after = state(folder)
@@ -69,9 +73,7 @@ async def test_a_dream_reads_mends_and_says_why(tmp_path: Path) -> None:
     assert one.notices == []
 
 
-async def test_a_second_dream_changes_nothing(tmp_path: Path) -> None:
-    folder = tmp_path / "work"
-    written(folder, files())
+async def test_a_second_dream_changes_nothing(folder: Path) -> None:
     await dreaming(folder).run()
     after = state(folder)
     second = dreaming(folder)
@@ -80,11 +82,10 @@ async def test_a_second_dream_changes_nothing(tmp_path: Path) -> None:
     assert state(folder) == after
 
 
-async def test_an_equal_file_is_emptied(tmp_path: Path) -> None:
+async def test_an_equal_file_is_emptied(folder: Path) -> None:
     body = BODIES["uploads.md"].replace("The proxy", "Proxy")
     twin = new("twin.md", name="uploads", description="on uploads", type="project", body=body)
-    folder = tmp_path / "work"
-    written(folder, files() | {"twin.md": twin.data})
+    written(folder, {"twin.md": twin.data})
     one = dreaming(folder)
     text = await one.run()
     assert (folder / "twin.md").read_bytes() == b"" or (folder / "uploads.md").read_bytes() == b""
@@ -96,9 +97,7 @@ async def test_an_equal_file_is_emptied(tmp_path: Path) -> None:
     assert len(paths) == len(set(paths))
 
 
-async def test_each_answer_is_a_function_of_the_request(tmp_path: Path) -> None:
-    folder = tmp_path / "work"
-    written(folder, files())
+async def test_each_answer_is_a_function_of_the_request(folder: Path) -> None:
     one = dreaming(folder)
     await one.run()
     request = one.request()
@@ -121,11 +120,10 @@ async def test_what_the_repository_lost_is_said(tmp_path: Path) -> None:
     assert (folder / "parser.md").read_bytes() == data
 
 
-async def test_large_folders_take_several_rounds_and_are_read_whole(tmp_path: Path) -> None:
-    folder = tmp_path / "work"
+async def test_large_folders_take_several_rounds_and_are_read_whole(folder: Path) -> None:
     lines = "\n".join(f"- Room {n * 7919} is let to tenant t{n}x." for n in range(2_500))
     big = new("rooms.md", name="rooms", description="rooms", type="project", body=lines).data
-    written(folder, files() | {"rooms.md": big})
+    written(folder, {"rooms.md": big})
     one = dreaming(folder)
     text = await one.run()
     assert "offset" in json.dumps(made(one, "Read"))
@@ -139,23 +137,20 @@ async def test_large_folders_take_several_rounds_and_are_read_whole(tmp_path: Pa
     [b"Rosa left yesterday.\xff\n", b"Rosa left yesterday. " + b"x" * 3_000, b"a\r\nb\r\nc\nso"],
     ids=["no text", "a long line", "mixed line ends"],
 )
-async def test_what_is_not_read_byte_for_byte_is_not_written(tmp_path: Path, data: bytes) -> None:
-    folder = tmp_path / "work"
-    written(folder, files() | {"odd.md": data})
+async def test_what_is_not_read_byte_for_byte_is_not_written(folder: Path, data: bytes) -> None:
     index = files()["MEMORY.md"] + b"- [odd](odd.md)\n"
-    (folder / "MEMORY.md").write_bytes(index)
+    written(folder, {"odd.md": data, "MEMORY.md": index})
     text = await dreaming(folder).run()
     assert (folder / "odd.md").read_bytes() == data
     assert b"(odd.md)" in (folder / "MEMORY.md").read_bytes()
     assert "not done: odd.md" in text
 
 
-async def test_a_file_with_a_secret_is_left_as_it_lies(tmp_path: Path) -> None:
-    folder = tmp_path / "work"
+async def test_a_file_with_a_secret_is_left_as_it_lies(folder: Path) -> None:
     secret = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z5A"
     data = b"Rosa moved it yesterday. The token is " + secret.encode() + b"\n"
-    written(folder, files() | {"token.md": data})
-    (folder / "MEMORY.md").write_bytes(files()["MEMORY.md"] + b"- [token](token.md)\n")
+    index = files()["MEMORY.md"] + b"- [token](token.md)\n"
+    written(folder, {"token.md": data, "MEMORY.md": index})
     task = task_of(folder, times() | {"token.md": THEN}, NOW)
     text = await Dreaming(folder, task).run()
     assert (folder / "token.md").read_bytes() == data
@@ -163,9 +158,8 @@ async def test_a_file_with_a_secret_is_left_as_it_lies(tmp_path: Path) -> None:
     assert "left: secret token.md:1" in text
 
 
-async def test_an_index_that_cannot_be_read_stops_every_change(tmp_path: Path) -> None:
-    folder = tmp_path / "work"
-    written(folder, files() | {"MEMORY.md": b"- [x](x.md) \xff\n"})
+async def test_an_index_that_cannot_be_read_stops_every_change(folder: Path) -> None:
+    written(folder, {"MEMORY.md": b"- [x](x.md) \xff\n"})
     before = state(folder)
     text = await dreaming(folder).run()
     assert state(folder) == before
@@ -178,9 +172,7 @@ async def test_an_empty_folder_is_dreamt_over(tmp_path: Path) -> None:
     assert "0 memories" in await Dreaming(folder, task_of(folder, {}, NOW)).run()
 
 
-async def test_without_its_tools_it_says_so_and_ends(tmp_path: Path) -> None:
-    folder = tmp_path / "work"
-    written(folder, files())
+async def test_without_its_tools_it_says_so_and_ends(folder: Path) -> None:
     one = dreaming(folder, tools=("Read", "List"))
     assert "Write cannot be used here" in await one.run()
     assert one.rounds == []

@@ -136,9 +136,8 @@ def test_an_error_that_ended_since_is_told_anew():
 
 def test_a_persons_own_lines_stay():
     text = noted(coding(), layer.template())
-    mine = text.replace("# Workflow\n", "# Workflow\n", 1)
     heading = next(s for s in layer.sections(text) if s.name == "Workflow")
-    mine = mine.replace(heading.text, heading.text.rstrip() + "\n- Ask Ada before a release.\n\n")
+    mine = text.replace(heading.text, heading.text.rstrip() + "\n- Ask Ada before a release.\n\n")
     talk = coding()
     since = talk.last
     talk.call("Bash", "ok", command="make release")
@@ -164,15 +163,9 @@ def test_it_ends_once_its_edits_were_made(failed: bool, words: str):
     told = UserMessage(blocks_of(INSTRUCTION), "instruction")
     view = apply(talk.view, Entry("i", talk.last, 2.0, told))
     view = apply(view, Entry("j", "i", 2.0, AssistantMessage(tuple(edits))))
+    given = {"type": "tool_result", "content": "x"}
     results = [
-        block_of(
-            {
-                "type": "tool_result",
-                "tool_use_id": edit.get("id"),
-                "content": "x",
-                "is_error": failed and n == 0,
-            }
-        )
+        block_of({**given, "tool_use_id": edit.get("id"), "is_error": failed and n == 0})
         for n, edit in enumerate(edits)
     ]
     view = apply(view, Entry("k", "j", 2.0, UserMessage(tuple(results), "tool")))

@@ -20,7 +20,16 @@ from reverie.embedded import (
 )
 from reverie.embedded.summary import answer as summary
 from reverie.layers.compaction import summary as layer
-from reverie.transcript import REFERENCE, Replaced, Stand, SummaryTask, estimate, parts, reference
+from reverie.transcript import (
+    REFERENCE,
+    Replaced,
+    Stand,
+    SummaryTask,
+    blocks_of,
+    estimate,
+    parts,
+    reference,
+)
 from reverie.transcript.audit.audit import audit
 from tests.embedded.conversations import INSTRUCTION, Talk, coding
 from tests.transcript.histories import build, histories
@@ -92,18 +101,23 @@ def test_an_error_that_was_not_mended_stands_in_the_state():
     assert "Last error, not mended: E KeyError: 'frame'" in state
 
 
+def sum_up(talk: Talk, words: str) -> None:
+    """Put a summary in the place of all that was said, and go on."""
+    first = layer.read(summarised(talk), 100_000)
+    stand = layer.stand(first, where="", gone=(), left_out="", keep="", goes_on=True)
+    items = talk.view.items
+    by = (Stand("user", blocks_of(stand)),)
+    talk.put(Replaced(items[0].id, items[len(items) - 1].id, by, "compaction"))
+    talk.user(words)
+    talk.say("I go on. " * 400)
+
+
 def test_a_second_summary_carries_the_state_of_the_first():
     talk = coding()
     talk.say("The cache on the edge was stale. It had been for a week.")
     talk.user("Good.")
     talk.say("It is emptied on each deploy from now on.")
-    first = layer.read(summarised(talk), 100_000)
-    stand = layer.stand(first, where="", gone=(), left_out="", keep="", goes_on=True)
-    items = talk.view.items
-    by = (Stand("user", blocks_text(stand)),)
-    talk.put(Replaced(items[0].id, items[len(items) - 1].id, by, "compaction"))
-    talk.user("Go on.")
-    talk.say("I go on. " * 400)
+    sum_up(talk, "Go on.")
     state = section(summarised(talk), 8)
     assert state.count("- The cache on the edge was stale.") == 1
     assert "  - It is emptied on each deploy from now on.\n" in state
@@ -212,24 +226,12 @@ def test_a_second_summary_carries_the_users_words_and_the_references_of_the_firs
     talk = coding()
     for n in range(40):
         talk.call("Bash", f"output {n}\n" * 40, command=f"make target_{n}")
-    first = layer.read(summarised(talk), 100_000)
-    stand = layer.stand(first, where="", gone=(), left_out="", keep="", goes_on=True)
-    items = talk.view.items
-    by = (Stand("user", blocks_text(stand)),)
-    talk.put(Replaced(items[0].id, items[len(items) - 1].id, by, "compaction"))
-    talk.user("Go on with second_half_name.")
-    talk.say("I go on. " * 400)
+    sum_up(talk, "Go on with second_half_name.")
     text = summarised(talk)
     assert "> Make parse_header in /home/user/app/frames.py strict." in section(text, 6)
     assert "> Go on with second_half_name." in section(text, 6)
     assert section(text, 6).count("Make parse_header") == 1
     assert {reference(f"call_{n}") for n in (1, 2, 20, 40)} <= set(REFERENCE.findall(text))
-
-
-def blocks_text(text: str):
-    from reverie.transcript import blocks_of
-
-    return blocks_of(text)
 
 
 def test_the_audit_of_an_own_summary_finds_little_to_add():

@@ -16,6 +16,8 @@ from reverie.transcript import (
     Block,
     Entry,
     HeadSet,
+    Item,
+    Piece,
     Record,
     Replaced,
     Sent,
@@ -36,6 +38,28 @@ MODEL = "claude-opus-5-5"
 
 def result(ident: str, content: str | Sequence[dict[str, str]]) -> Block:
     return block_of({"type": "tool_result", "tool_use_id": ident, "content": content})
+
+
+def folded(*records: Record, view: View = EMPTY) -> View:
+    """A view with these records behind it."""
+    for record in records:
+        view = apply(view, Entry(f"e{len(view.entries)}", view.leaf, 1_000.0, record))
+    return view
+
+
+def sent(view: View) -> View:
+    """The same view, once its request has gone out."""
+    request = render(view)
+    return folded(Sent("main", view.leaf, request.parts(), request.marks), view=view)
+
+
+def round_lines(tool: str, given: dict[str, object], text: str, **members: object) -> list[str]:
+    """The lines that stand for one round once it is sealed."""
+    use = block_of({"type": "tool_use", "id": "t", "name": tool, "input": given})
+    told = {"type": "tool_result", "tool_use_id": "t", "content": text, **members}
+    asked, back = Piece(use, "e1", 0), Piece(block_of(told), "e2", 0)
+    items = [Item("e1", "assistant", (asked,)), Item("e2", "user", (back,))]
+    return collapse.seal_lines(COLLAPSE, items).split("\n")
 
 
 def small_tail(tail: int, **numbers: int | float) -> Settings:

@@ -16,14 +16,10 @@ from reverie.testing import FixedFlags, ScriptedModel, call, world
 from reverie.transcript import (
     REFERENCE,
     AssistantMessage,
-    Entry,
-    Item,
-    Piece,
     Replaced,
     ResultDecided,
     Stand,
     UserMessage,
-    apply,
     blobs,
     block_of,
     decode,
@@ -34,7 +30,7 @@ from reverie.transcript import (
 from reverie.transcript.fold import fold
 from reverie.wire import Request, render
 from reverie.world import Capabilities, World
-from tests.layers.running import Running
+from tests.layers.running import Running, folded, result, round_lines
 
 pytestmark = [pytest.mark.spec("B11"), pytest.mark.spec("B12")]
 SETTINGS = replace(DEFAULTS, context_policy="collapse", collapse_tail=6_000)
@@ -65,14 +61,10 @@ class Going(Running):
             use = call("Bash", ident, command=f"cat src/part_{self.calls}/file_name.py")
             self.append(AssistantMessage((block_of(thinking), use)))
             text = f"def function_{self.calls}_body(): pass\n" * (size // 35)
-            result = {"type": "tool_result", "tool_use_id": ident, "content": text}
-            self.append(UserMessage((block_of(result),), "tool"))
+            await self.add(result(ident, text), origin="tool")
             self.clock.time += 10
         await self.send()
         self.append(AssistantMessage((text_block("All done."),)))
-
-    def seals(self) -> list[Replaced]:
-        return [e.record for e in self.view.entries if isinstance(e.record, Replaced)]
 
 
 async def test_off_unless_chosen_and_switched_on():
@@ -88,7 +80,7 @@ async def test_the_users_words_stay_and_every_call_can_be_named():
     for n in range(5):
         await going.turn(f"Never touch guarded_{n}/secret-plan.md\nand keep X-Trace-{n}", 12)
     body = json.dumps(json.loads(going.requests[-1][0].body()), ensure_ascii=False)
-    text = "\n".join(p.block.text for m in going.requests[-1][0].messages() for p in m.pieces)
+    text = going.text()
     for n in range(5):
         assert f"Never touch guarded_{n}/secret-plan.md" in text
         assert f"and keep X-Trace-{n}" in text
@@ -121,8 +113,7 @@ async def test_requests_extend_unless_a_seal_is_announced():
     going = Going()
     for n in range(3):
         await going.turn(f"turn {n}", 15)
-    pairs = zip(going.requests, going.requests[1:], strict=False)
-    assert all(moved or after.extends(before) for (before, _), (after, moved) in pairs)
+    going.extends_unless_announced()
     assert sum(bool(moved) for _, moved in going.requests) < len(going.requests) / 3
 
 
@@ -183,8 +174,7 @@ async def test_large_results_are_out_on_arrival_with_their_names():
     going.append(UserMessage((text_block("go"),)))
     await going.send()
     going.append(AssistantMessage((call("Read", "big"),)))
-    result = {"type": "tool_result", "tool_use_id": "big", "content": text}
-    view = apply(going.view, Entry("x", going.view.leaf, 1.0, UserMessage((block_of(result),))))
+    view = folded(UserMessage((result("big", text),)), view=going.view)
     (decision,) = [
         r for r in await tool_results.per_result(view, going.world) if isinstance(r, ResultDecided)
     ]
@@ -214,8 +204,7 @@ async def test_a_name_is_given_once_in_a_seal():
         use = call("Edit", f"t{n}", file_path="/srv/deep/folder/only_file.py", replace_all=True)
         going.append(AssistantMessage((use,)))
         text = f"edited /srv/deep/folder/only_file.py and symbol_name_{n}\n" * 20
-        result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": text}
-        going.append(UserMessage((block_of(result),), "tool"))
+        await going.add(result(f"t{n}", text), origin="tool")
     await going.send()
     for seal in going.seals():
         lines = seal.by[0].blocks[-1].text
@@ -225,21 +214,10 @@ async def test_a_name_is_given_once_in_a_seal():
     assert "symbol_name_3" in going.requests[-1][0].body()
 
 
-def sealed(tool: str, given: dict[str, object], text: str, **members: object) -> list[str]:
-    """The lines of one round."""
-    use = block_of({"type": "tool_use", "id": "t", "name": tool, "input": given})
-    result = {"type": "tool_result", "tool_use_id": "t", "content": text, **members}
-    items = [
-        Item("e1", "assistant", (Piece(use, "e1", 0),)),
-        Item("e2", "user", (Piece(block_of(result), "e2", 0),)),
-    ]
-    return collapse.seal_lines(SETTINGS, items).split("\n")
-
-
 @pytest.mark.parametrize(("count", "most"), [(150, 640), (500, 849), (2_000, 1_500)])
 def test_lines_name_a_part_of_a_result(count: int, most: int):
     text = " ".join(f"symbol_name_{n:04}" for n in range(count))
-    names = sealed("Read", {}, text)[1]
+    names = round_lines("Read", {}, text)[1]
     assert most - 40 < len(names.strip()) <= most
 
 
@@ -250,8 +228,7 @@ async def test_a_stored_result_is_named_by_its_preview():
     for n in range(6):
         await going.send()
         going.append(AssistantMessage((call("Read", f"t{n}"),)))
-        result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": text}
-        going.append(UserMessage((block_of(result),), "tool"))
+        await going.add(result(f"t{n}", text), origin="tool")
     await going.send()
     lines = going.seals()[0].by[0].blocks[-1].text
     assert lines.count("value_") + lines.count("compute_") > 40
@@ -282,7 +259,7 @@ async def test_a_snipped_range_is_never_sealed_or_folded_back_in():
     going.append(Replaced(secret.id, items[-1].id, marker, "snip", seals=False))
     for n in range(8):
         await going.turn(f"turn {n}", 8)
-    text = "\n".join(p.block.text for m in going.requests[-1][0].messages() for p in m.pieces)
+    text = going.text()
     assert "secret" not in text
     assert "[snipped]" in text
     assert "<user>keep these words</user>" in text

@@ -29,7 +29,7 @@ from reverie.transcript import (
 )
 from reverie.wire import Reply
 from reverie.world import Capabilities, Prices
-from tests.layers.running import COLLAPSE, Running, small_tail
+from tests.layers.running import COLLAPSE, Running, result, round_lines, small_tail
 
 pytestmark = [pytest.mark.spec("B11"), pytest.mark.spec("4")]
 SMALL = small_tail(1_500, collapse_log=400, collapse_kept=100)
@@ -164,14 +164,6 @@ async def test_the_users_words_in_results_stay_theirs(
 # --- 4: lines tell outcomes
 
 
-def round_of(tool: str, given: dict[str, object], text: str, **members: object) -> list[str]:
-    use = block_of({"type": "tool_use", "id": "t", "name": tool, "input": given})
-    result = {"type": "tool_result", "tool_use_id": "t", "content": text, **members}
-    asked, told = Piece(use, "e1", 0), Piece(block_of(result), "e2", 0)
-    items = [Item("e1", "assistant", (asked,)), Item("e2", "user", (told,))]
-    return collapse.seal_lines(COLLAPSE, items).split("\n")
-
-
 @pytest.mark.parametrize(
     ("tool", "given", "text", "members", "line"),
     [
@@ -187,13 +179,15 @@ def round_of(tool: str, given: dict[str, object], text: str, **members: object) 
 def test_a_line_tells_how_a_call_ended(
     tool: str, given: dict[str, object], text: str, members: dict[str, object], line: str
 ):
-    assert line in round_of(tool, given, text, **members)
+    assert line in round_lines(tool, given, text, **members)
 
 
 @pytest.mark.parametrize("tool", ["Read", "Grep", "Bash"])
 def test_a_line_of_source_is_no_failure(tool: str):
     given: dict[str, object] = {"command": "git diff"} if tool == "Bash" else {"path": "a.go"}
-    lines = round_of(tool, given, '  return fmt.Errorf("failed: %w", err)\n  isError := true\nok')
+    lines = round_lines(
+        tool, given, '  return fmt.Errorf("failed: %w", err)\n  isError := true\nok'
+    )
     assert not any(line.startswith("  !") for line in lines)
 
 
@@ -201,8 +195,7 @@ async def test_parallel_calls_have_their_outcomes_each():
     going = Running(SMALL)
     await going.add(text_block("go"))
     await going.answer((call("Bash", "a", command="one"), call("Bash", "b", command="two")))
-    results = [{"type": "tool_result", "tool_use_id": i, "content": f"{i} ended"} for i in "ab"]
-    await going.add(*map(block_of, results), origin="tool")
+    await going.add(*(result(i, f"{i} ended") for i in "ab"), origin="tool")
     await going.rounds(["more " * 100] * 8)
     first = next(s for s in going.seals()).by[0].blocks[-1].text
     assert f"one {reference('a')}\n  = a ended\n> Bash two {reference('b')}\n  = b ended" in first
@@ -268,9 +261,9 @@ async def cold(tokens: int) -> Running:
     return going
 
 
-@pytest.mark.parametrize(("tokens", "seals"), [(2_000, 0), (2_900, 0)])
-async def test_a_short_session_is_not_sealed_for_a_cold_cache_alone(tokens: int, seals: int):
-    assert len((await cold(tokens)).seals()) == seals
+@pytest.mark.parametrize("tokens", [2_000, 2_900])
+async def test_a_short_session_is_not_sealed_for_a_cold_cache_alone(tokens: int):
+    assert not (await cold(tokens)).seals()
 
 
 async def test_a_longer_one_is_and_then_every_cold_cache_counts():

@@ -13,22 +13,19 @@ from reverie.transcript import (
     EMPTY,
     AssistantMessage,
     Attached,
-    Entry,
     HeadSet,
     Mark,
-    Record,
     ResultDecided,
-    Sent,
     Ttl,
     UserMessage,
     View,
-    apply,
     block_of,
     text_block,
 )
 from reverie.wire import render
 from reverie.world import Capabilities, World
 from tests.classic import DEFAULTS, world
+from tests.layers.running import folded, result, sent
 from tests.transcript.test_fold import pairs_up
 
 pytestmark = pytest.mark.spec("4")
@@ -36,23 +33,14 @@ HOUR = 3_600
 
 
 def going(results: int, tool: str = "Bash", *, thinking: bool = False) -> View:
-    view = EMPTY
-
-    def append(record: Record) -> None:
-        nonlocal view
-        view = apply(view, Entry(f"e{len(view.entries)}", view.leaf, 1_000.0, record))
-
-    append(UserMessage((text_block("go"),)))
+    view = folded(UserMessage((text_block("go"),)))
     for n in range(results):
-        append(Sent("main", view.leaf, render(view).parts(), render(view).marks))
         blocks = [block_of({"type": "thinking", "thinking": "hm", "signature": str(n)})]
-        append(AssistantMessage((*(blocks if thinking else []), call(tool, f"t{n}"))))
-        result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": f"output {n}"}
-        append(UserMessage((block_of(result),), "tool"))
-    append(Sent("main", view.leaf, render(view).parts(), render(view).marks))
-    append(AssistantMessage((text_block("done"),)))
-    append(UserMessage((text_block("and now?"),)))
-    return view
+        answer = AssistantMessage((*(blocks if thinking else []), call(tool, f"t{n}")))
+        told = UserMessage((result(f"t{n}", f"output {n}"),), "tool")
+        view = folded(answer, told, view=sent(view))
+    done, more = AssistantMessage((text_block("done"),)), UserMessage((text_block("and now?"),))
+    return folded(done, more, view=sent(view))
 
 
 def at(seconds: float, **parts: object) -> World:
@@ -85,9 +73,7 @@ async def test_the_longest_time_is_a_setting():
 
 async def test_the_newest_five_stay_and_the_bytes_are_frozen():
     view = going(8)
-    records = await by_time(view, at(2 * HOUR))
-    for record in records:
-        view = apply(view, Entry(f"c{len(view.entries)}", view.leaf, 2.0, record))
+    view = folded(*await by_time(view, at(2 * HOUR)), view=view)
     text = render(view).body()
     assert text.count(CLEARED) == 3
     assert '"output 2"' not in text
@@ -108,18 +94,15 @@ async def test_other_tools_are_never_cleared(tool: str):
 
 
 async def test_what_is_unsent_is_never_cleared():
-    view = going(8)
-    view = apply(view, Entry("a", view.leaf, 1_000.0, AssistantMessage((call("Bash", "new"),))))
-    new = {"type": "tool_result", "tool_use_id": "new", "content": "fresh"}
-    view = apply(view, Entry("b", view.leaf, 1_000.0, UserMessage((block_of(new),))))
+    new = UserMessage((result("new", "fresh"),))
+    view = folded(AssistantMessage((call("Bash", "new"),)), new, view=going(8))
     tight = replace(DEFAULTS, microcompact_kept=1)
     assert "new" not in await cleared(view, at(2 * HOUR, settings=tight))
 
 
 async def test_a_stored_result_keeps_its_file():
-    view = going(8)
     stored = ResultDecided("t0", "stored", "", '"preview"', "tool-results/t0.txt", 9, "ab")
-    view = apply(view, Entry("s", view.leaf, 1.0, stored))
+    view = folded(stored, view=going(8))
     found = [r for r in await by_time(view, at(2 * HOUR)) if isinstance(r, ResultDecided)]
     assert (found[0].path, found[0].size, found[0].sha256) == ("tool-results/t0.txt", 9, "ab")
 
@@ -130,15 +113,13 @@ async def test_switched_off_or_out_of_the_way():
     collapsed = replace(DEFAULTS, context_policy="collapse")
     assert not await cleared(going(8), at(2 * HOUR, settings=collapsed))
     managed = HeadSet("m", options='{"context_management":{"edits":[]}}')
-    view = apply(going(8), Entry("h", "", 1.0, managed))
-    assert not await cleared(view, at(2 * HOUR))
+    assert not await cleared(folded(managed, view=going(8)), at(2 * HOUR))
 
 
 async def test_thinking_bound_to_what_is_cleared_goes_with_it():
     model = ScriptedModel([], capabilities=Capabilities(thinking_binding=True))
     view = going(8, thinking=True)
-    for record in await by_time(view, at(2 * HOUR, model=model)):
-        view = apply(view, Entry(f"c{len(view.entries)}", view.leaf, 2.0, record))
+    view = folded(*await by_time(view, at(2 * HOUR, model=model)), view=view)
     kept = [p.source for m in render(view).messages() for p in m.pieces if p.block.thinking]
     assert len(kept) == 1  # before the first cleared result nothing moved
     free = ScriptedModel([], capabilities=Capabilities())
@@ -161,16 +142,13 @@ async def test_past_twenty_all_but_five_are_named(results: int, deleted: int):
 
 async def test_an_edit_is_sent_again_at_the_same_place_and_moves_nothing():
     view = going(21)
-    before = view.sent
-    for record in await by_cache_edit(view, at(0, model=CAN)):
-        view = apply(view, Entry("x", view.leaf, 2.0, record))
+    assert view.sent is not None
+    view = folded(*await by_cache_edit(view, at(0, model=CAN)), view=view)
     assert view.moved == ()
     first = render(view)
-    view = apply(view, Entry("y", view.leaf, 2.0, Sent("main", view.leaf, first.parts())))
-    view = apply(view, Entry("z", view.leaf, 2.0, AssistantMessage((text_block("ok"),))))
-    view = apply(view, Entry("w", view.leaf, 2.0, UserMessage((text_block("more"),))))
+    ok, more = AssistantMessage((text_block("ok"),)), UserMessage((text_block("more"),))
+    view = folded(ok, more, view=sent(view))
     assert render(view).extends(first)
-    assert before is not None
     assert not await by_cache_edit(view, at(0, model=CAN))
 
 
@@ -179,17 +157,11 @@ async def test_edits_go_on_naming_only_what_is_new():
     view, named = going(3), list[str]()
     for n in range(3, 120):
         for record in await by_cache_edit(view, at(0, model=CAN)):
-            view = apply(view, Entry(f"c{n}", view.leaf, 2.0, record))
+            view = folded(record, view=view)
             assert isinstance(record, Attached)
             named += [str(c) for c in cast("list[str]", record.blocks[0].value["delete"])]
-        request = render(view)
-        sent = Sent("main", view.leaf, request.parts(), request.marks)
-        view = apply(view, Entry(f"s{n}", view.leaf, 2.0, sent))
-        view = apply(
-            view, Entry(f"a{n}", view.leaf, 2.0, AssistantMessage((call("Bash", f"t{n}"),)))
-        )
-        result = block_of({"type": "tool_result", "tool_use_id": f"t{n}", "content": "x"})
-        view = apply(view, Entry(f"u{n}", view.leaf, 2.0, UserMessage((result,), "tool")))
+        told = UserMessage((result(f"t{n}", "x"),), "tool")
+        view = folded(AssistantMessage((call("Bash", f"t{n}"),)), told, view=sent(view))
     assert named == [f"t{n}" for n in range(len(named))]
     assert 90 < len(named) < 115
 
@@ -197,9 +169,7 @@ async def test_edits_go_on_naming_only_what_is_new():
 async def test_only_where_the_provider_can_and_never_in_a_fork():
     cannot = ScriptedModel([], capabilities=Capabilities())
     assert not await by_cache_edit(going(30), at(0, model=cannot))
-    fork = going(30)
-    fork = replace(fork, base=EMPTY)
-    assert not await by_cache_edit(fork, at(0, model=CAN))
+    assert not await by_cache_edit(replace(going(30), base=EMPTY), at(0, model=CAN))
 
 
 # --- forks, and calls that still wait
@@ -214,7 +184,6 @@ async def test_bound_thinking_of_a_call_that_waits_is_not_made_invalid():
     free = ScriptedModel([], capabilities=Capabilities())
     waits = AssistantMessage((call("Bash", "open"),))
     for thinking in (True, False):
-        view = going(8, thinking=thinking)
-        view = apply(view, Entry("a", view.leaf, 1_000.0, waits))
+        view = folded(waits, view=going(8, thinking=thinking))
         assert bool(await by_time(view, at(2 * HOUR, model=model))) is not thinking
         assert await by_time(view, at(2 * HOUR, model=free))

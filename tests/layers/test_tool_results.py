@@ -15,31 +15,21 @@ from reverie.errors import WriteFailed
 from reverie.layers import cut, ends, file_name, per_message, per_result
 from reverie.testing import FixedFlags, MemoryDisk, ScriptedModel, call, ids
 from reverie.transcript import (
-    EMPTY,
     AssistantMessage,
-    Entry,
     Failed,
-    Record,
     ResultDecided,
-    Sent,
     UserMessage,
     View,
-    apply,
     block_of,
     text_of,
 )
 from reverie.wire import render
 from reverie.world import Capabilities
 from tests.classic import DEFAULTS, world
+from tests.layers.running import folded, sent
 
 pytestmark = pytest.mark.spec("3")
 LARGE = "line of output\n" * 4_000  # 60,000 characters
-
-
-def folded(*records: Record, view: View = EMPTY) -> View:
-    for record in records:
-        view = apply(view, Entry(f"e{len(view.entries)}", view.leaf, 1.0, record))
-    return view
 
 
 def result(call_id: str, content: object) -> UserMessage:
@@ -93,9 +83,9 @@ async def test_a_stored_result_shows_how_it_ended(policy: str, text: str, code: 
     view = folded(result("t0", text), view=asked("Bash"))
     flags = FixedFlags({"context_collapse": True})
     (decision,), _ = await stored(view, settings=settings, flags=flags)
-    sent = json.loads(decision.content)
-    assert "FATAL" in sent
-    assert f"It ended with exit code {code}." in sent
+    shown = json.loads(decision.content)
+    assert "FATAL" in shown
+    assert f"It ended with exit code {code}." in shown
 
 
 @pytest.mark.spec("3.ends")
@@ -130,15 +120,17 @@ def test_the_ends_of_a_text_are_its_ends(text: str, limit: int):
     assert len(shown.encode("utf-8", "replace")) <= limit + 40
 
 
-@pytest.mark.parametrize(("size", "action"), [(50_000, "kept"), (50_001, "stored")])
-async def test_the_budget_is_exact(size: int, action: str):
-    (decision,), _ = await stored(folded(result("t0", "x" * size), view=asked("Bash")))
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        pytest.param("x" * 50_000, "kept", id="at the budget"),
+        pytest.param("x" * 50_001, "stored", id="over it"),
+        pytest.param("记" * 50_000, "kept", id="characters count, not bytes"),
+    ],
+)
+async def test_the_budget_is_exact(text: str, action: str):
+    (decision,), _ = await stored(folded(result("t0", text), view=asked("Bash")))
     assert decision.action == action
-
-
-async def test_characters_count_not_bytes():
-    (decision,), _ = await stored(folded(result("t0", "记" * 50_000), view=asked("Bash")))
-    assert decision.action == "kept"
 
 
 @pytest.mark.parametrize("tool", ["Read", "ReadBack"])
@@ -185,9 +177,9 @@ async def test_structured_results_go_to_json_and_pictures_stay():
     view = folded(result("t0", content), view=asked("mcp__x__y"))
     (decision,), disk = await stored(view)
     assert json.loads(disk.files["tool-results/t0.json"]) == content
-    sent = json.loads(decision.content)
-    assert [b["type"] for b in sent] == ["text", "image"]
-    assert sent[1] == image
+    shown = json.loads(decision.content)
+    assert [b["type"] for b in shown] == ["text", "image"]
+    assert shown[1] == image
 
 
 async def test_a_closing_tag_inside_cannot_close_the_frame():
@@ -201,10 +193,7 @@ async def test_a_closing_tag_inside_cannot_close_the_frame():
 @pytest.mark.parametrize("ident", ["../../x", "a/b", "", "x" * 65, "é", "a\x00b", "a.b"])
 def test_an_odd_id_never_chooses_a_path(ident: str):
     assert file_name(ident) == sha256(ident.encode()).hexdigest()
-
-
-def test_a_plain_id_is_its_own_name():
-    assert file_name("toolu_01-Ab") == "toolu_01-Ab"
+    assert file_name("toolu_01-Ab") == "toolu_01-Ab"  # a plain one is its own name
 
 
 @given(st.text(max_size=300), st.integers(1, 200))
@@ -264,7 +253,7 @@ async def test_what_was_sent_is_never_decided_again():
     view = parallel(50_000, 50_000, 50_000, 50_000)
     first = await message_decisions(view)
     view = folded(*first.values(), view=view)
-    view = folded(Sent("main", view.leaf, render(view).parts()), view=view)
+    view = sent(view)
     before = render(view)
     for flags in ({}, {"tool_result_thresholds": {"Bash": 10}}):
         assert not await message_decisions(view, flags=FixedFlags(flags))

@@ -25,19 +25,6 @@ Given = dict[str, Any]
 NOON = 1_780_000_000.0
 
 
-class ManualClock:
-    """A clock that stands until it is moved."""
-
-    def __init__(self, at: float = NOON) -> None:
-        self.at = at
-
-    def now(self) -> float:
-        return self.at
-
-    async def sleep(self, seconds: float) -> None:
-        self.at += seconds
-
-
 class SimpleTools:
     """Tools by name, as coroutines from their input to a text."""
 

@@ -20,9 +20,10 @@ from reverie.session import (
     run_turn,
     skills_listed,
 )
+from reverie.testing import ManualClock
 from reverie.transcript import Attached, UserMessage
 from reverie.wire import render
-from tests.loop.stage import Given, ManualClock, SimpleTools, calls, echo, opened, simulated
+from tests.loop.stage import NOON, Given, SimpleTools, calls, echo, opened, simulated
 
 pytestmark = pytest.mark.spec("13.attachments")
 ECHO = SimpleTools(echo=echo)
@@ -51,7 +52,7 @@ def test_a_date_is_told_once_and_only_where_one_was_told() -> None:
 async def test_midnight_is_announced_once_in_a_long_turn_and_survives_resume(
     tmp_path: Path,
 ) -> None:
-    clock = ManualClock()
+    clock = ManualClock(NOON)
 
     async def sleep(given: Given) -> str:
         await clock.sleep(given["seconds"])
@@ -70,32 +71,32 @@ async def test_midnight_is_announced_once_in_a_long_turn_and_survives_resume(
     async with opened(tmp_path, model, resume=first, **given) as session:
         again = Attachments(tmp_path, bytes_each=1_000)
         await run_turn(session, model, tools, "more", attachments=again)
-        clock.at += DAY
+        clock.time += DAY
         await run_turn(session, model, tools, "more", attachments=again)
     said = [body.body.count("The date has changed") for body in model.engine.log]
     assert said[-2:] == [1, 2]
 
 
 async def test_no_clock_is_read_when_a_request_is_rendered(tmp_path: Path) -> None:
-    clock = ManualClock()
+    clock = ManualClock(NOON)
     model = simulated("done")
     context = date_line(local_date(clock.now()))
     async with opened(tmp_path, model, clock=clock, context=context) as session:
         await run_turn(session, model, ECHO, "go")
         before = render(session.view).body()
-        clock.at += 3 * DAY
+        clock.time += 3 * DAY
         assert render(session.view).body() == before
 
 
 async def test_a_rewound_announcement_is_made_again(tmp_path: Path) -> None:
-    clock = ManualClock()
+    clock = ManualClock(NOON)
     model = simulated(otherwise="done")
     context = date_line(local_date(clock.now()))
     async with opened(tmp_path, model, clock=clock, context=context) as session:
         attachments = Attachments(tmp_path, bytes_each=1_000)
         await run_turn(session, model, ECHO, "one", attachments=attachments)
         back = session.view.leaf
-        clock.at += DAY
+        clock.time += DAY
         await run_turn(session, model, ECHO, "two", attachments=attachments)
         await session.rewind(back)
         await run_turn(session, model, ECHO, "three", attachments=attachments)

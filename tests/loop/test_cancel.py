@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Coroutine, Generator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from reverie.transcript import AssistantMessage, Sent, TurnEnded, UserMessage
 from reverie.wire import Request
 from reverie.world import Capabilities, Event
 from tests.conftest import Scale
-from tests.faults import every_kill, open_files, quick_folder
+from tests.faults import Death, copies, every_kill, in_copies, open_files, quick_folder
 from tests.loop.stage import Given, SimpleTools, calls, gone, opened, simulated, until
 
 pytestmark = pytest.mark.spec("13.cancel")
@@ -195,23 +196,16 @@ def test_killed_at_every_write_a_session_can_be_resumed(scale: Scale) -> None:
             ack(agent.session.id)
             await agent.turn("go")
 
+    def check(folder: Path, death: Death) -> None:
+        if death.acked:
+            anyio.run(goes_on, folder)
+        anyio.run(gone, f"sleep {marker}")
+
     with quick_folder() as base:
-        folders = iter(range(100_000))
-        here: list[Path] = []
-
-        def attempt() -> Any:
-            folder = base / str(next(folders))
-            folder.mkdir()
-            here[:] = [folder]
-            return lambda ack: anyio.run(whole_turn, folder, ack)
-
-        def check(death: Any) -> None:
-            if death.acked:
-                anyio.run(goes_on, here[0])
-            anyio.run(gone, f"sleep {marker}")
-
+        (base / "first").mkdir()
+        tried = in_copies(copies(base / "first"), partial(anyio.run, whole_turn), check)
         whens = scale.pick(("before",), ("before", "after", "partial"))
-        points = every_kill(attempt, check, whens=whens, stride=scale.pick(4, 1))
+        points = every_kill(*tried, whens=whens, stride=scale.pick(4, 1))
     assert points > scale.pick(15, 100)
 
 

@@ -297,16 +297,11 @@ async def test_a_denied_call_does_not_run_and_the_model_is_told(tmp_path: Path) 
     model = simulated(calls(("echo", {"text": "a"}), ("echo", {"text": "b"})), "done")
     deny_a = """grep -q '"text":"a"' && { echo 'not a' >&2; exit 2; } || true"""
     hooks, _ = hooked(tmp_path, Hook("PreToolUse", deny_a))
-    ended: list[ToolEnded] = []
-
-    def watch(event: TurnEvent) -> None:
-        if isinstance(event, ToolEnded):
-            ended.append(event)
-
+    seen: list[TurnEvent] = []
     async with opened(tmp_path, model) as session:
-        await run_turn(session, model, tools, "go", hooks=hooks, on_event=watch)
+        await run_turn(session, model, tools, "go", hooks=hooks, on_event=seen.append)
     assert tools.ran == ["echo"]
-    assert sorted((e.is_error, e.text) for e in ended) == [
+    assert sorted((e.is_error, e.text) for e in seen if isinstance(e, ToolEnded)) == [
         (False, "echo b"),
         (True, "A hook of the user's denied this call. not a"),
     ]

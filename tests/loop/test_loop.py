@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -21,10 +22,18 @@ from reverie.session import (
     run_turn,
 )
 from reverie.simulator import InjectedFault, SimulatedModel
+from reverie.testing import ManualClock
 from reverie.transcript import AssistantMessage, TurnEnded, UserMessage
-from reverie.wire import Delta, Reply
+from reverie.wire import Delta
+from reverie.wire import Reply
 from reverie.world import Notice
-from tests.loop.stage import Given, ManualClock, SimpleTools, calls, echo, opened, simulated
+from tests.loop.stage import Given
+from tests.loop.stage import SimpleTools
+from tests.loop.stage import calls
+from tests.loop.stage import echo
+from tests.loop.stage import opened
+from tests.loop.stage import simulated
+from tests.loop.stage import NOON
 
 pytestmark = pytest.mark.spec("13.loop")
 ECHO = SimpleTools(echo=echo)
@@ -79,26 +88,15 @@ async def test_calls_of_a_round_run_side_by_side_and_answer_in_order(tmp_path: P
 
     tools = SimpleTools(meet=meet)
     model = simulated(calls(*(("meet", {"name": n}) for n in "abc")), "done")
-    over: list[str] = []
-
-    def watch(event: TurnEvent) -> None:
-        if isinstance(event, ToolEnded):
-            over.append(event.text)
-
+    seen: list[TurnEvent] = []
     async with opened(tmp_path, model) as session:
         with anyio.fail_after(20):
-            await run_turn(session, model, tools, "go", on_event=watch)
+            await run_turn(session, model, tools, "go", on_event=seen.append)
         assert session.last_request is not None
-        said = json.loads(session.last_request.body())["messages"][-1]
+        said: Any = json.loads(session.last_request.body())["messages"][-1]
+    over = [e.text for e in seen if isinstance(e, ToolEnded)]
     assert over == ["c is done", "b is done", "a is done"]
-    assert isinstance(said, dict)
-    content = said["content"]
-    assert isinstance(content, list)
-    assert [c["content"] for c in content if isinstance(c, dict)] == [
-        "a is done",
-        "b is done",
-        "c is done",
-    ]
+    assert [c["content"] for c in said["content"]] == over[::-1]
 
 
 async def test_a_tool_fails_alone(tmp_path: Path) -> None:
@@ -107,16 +105,11 @@ async def test_a_tool_fails_alone(tmp_path: Path) -> None:
 
     tools = SimpleTools(echo=echo, broken=broken)
     model = simulated(calls(("broken", {}), ("echo", {"text": "x"})), "done")
-    ended: list[ToolEnded] = []
-
-    def watch(event: TurnEvent) -> None:
-        if isinstance(event, ToolEnded):
-            ended.append(event)
-
+    seen: list[TurnEvent] = []
     async with opened(tmp_path, model) as session:
-        result = await run_turn(session, model, tools, "go", on_event=watch)
+        result = await run_turn(session, model, tools, "go", on_event=seen.append)
     assert result.outcome == "completed"
-    told = {e.call.name: (e.is_error, e.text) for e in ended}
+    told = {e.call.name: (e.is_error, e.text) for e in seen if isinstance(e, ToolEnded)}
     assert told["broken"] == (True, "The tool failed: RuntimeError: out of paper")
     assert told["echo"] == (False, "echo x")
 
@@ -252,7 +245,7 @@ async def test_a_resumed_session_sends_the_same_bytes(tmp_path: Path) -> None:
     for stop in (False, True):
         answers = (calls(("echo", {"text": "a" * 60_000})), "one", "two")
         model = simulated(*answers)
-        clock = ManualClock()
+        clock = ManualClock(NOON)
         count = iter(range(1_000))
         ids = {"new_id": lambda count=count: f"id-{next(count)}", "clock": clock}
         async with opened(tmp_path / "same", model, **ids) as session:

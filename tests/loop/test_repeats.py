@@ -11,15 +11,16 @@ from reverie.agent import AgentOptions, open_agent
 from reverie.errors import ProviderError
 from reverie.session import AGAIN, Session, TurnLimits, run_turn
 from reverie.simulator import call
+from reverie.testing import ManualClock
 from reverie.tools import Registry
 from reverie.transcript import UserMessage, text_block
 from reverie.wire import ToolCall, tool_result
-from tests.loop.stage import ManualClock, SimpleTools, opened, simulated
+from tests.loop.stage import NOON, SimpleTools, opened, simulated
 
+pytestmark = pytest.mark.spec("13.repeats")
 TOUCH = {"command": "touch made", "description": "make it"}
 
 
-@pytest.mark.spec("13.repeats")
 @pytest.mark.parametrize("inputs", ["the same", "another each time"])
 async def test_the_same_failing_call_is_told_and_then_stopped(tmp_path: Path, inputs: str) -> None:
     async def refuse(given: dict[str, Any]) -> str:
@@ -36,7 +37,6 @@ async def test_the_same_failing_call_is_told_and_then_stopped(tmp_path: Path, in
         assert [t for t in texts if t == AGAIN.format(count=3)] == [AGAIN.format(count=3)]
 
 
-@pytest.mark.spec("13.repeats")
 async def test_calls_that_fail_in_other_ways_are_not_counted_together(tmp_path: Path) -> None:
     async def refuse(given: dict[str, Any]) -> str:
         raise ProviderError(f"{given['n']} is not there")
@@ -59,7 +59,6 @@ class DenyingTools:
         return UserMessage((*denied.blocks, text_block("No" + "!" * self.asked)), "tool")
 
 
-@pytest.mark.spec("13.repeats")
 async def test_a_denial_that_is_answered_by_trying_again_is_told_and_then_stopped(
     tmp_path: Path,
 ) -> None:
@@ -74,7 +73,6 @@ async def test_a_denial_that_is_answered_by_trying_again_is_told_and_then_stoppe
         assert said == ["No!", "No!!", "No!!!", "No!!!!", "No!!!!!"]
 
 
-@pytest.mark.spec("13.repeats")
 @pytest.mark.parametrize("calls", ["an unknown tool", "a denied one"])
 async def test_row_79_an_agent_that_repeats_itself_is_stopped_after_five(
     tmp_path: Path, calls: str
@@ -85,7 +83,7 @@ async def test_row_79_an_agent_that_repeats_itself_is_stopped_after_five(
     options = AgentOptions(
         tmp_path, home=tmp_path / "home", environ={"HOME": str(tmp_path)}, interactive=False
     )
-    async with open_agent(options, model, clock=ManualClock(), say=lambda _: None) as agent:
+    async with open_agent(options, model, clock=ManualClock(NOON), say=lambda _: None) as agent:
         result = await agent.turn("Go.")
         texts = [b.text for m in _user_messages(agent.session) for b in m]
     assert (result.outcome, result.rounds) == ("limit", 5)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,13 @@ from tests.loop.stage import SimpleTools, echo, opened
 from tests.providers.sessions import built
 from tests.session.compacts import a_summary
 
+pytestmark = pytest.mark.spec("13.stops")
 WIRES = [
     ("anthropic", "claude-opus-5-5"),
     ("openai-chat", "gpt-5"),
     ("openai-responses", "gpt-5"),
 ]
-each_wire = pytest.mark.parametrize(("provider", "model"), WIRES)
+Staging = Callable[..., AbstractAsyncContextManager["Stage"]]
 SPEC = ForkSpec("summary", "Sum up.", Task("summary"), rounds=6)
 
 
@@ -62,7 +64,7 @@ class Stage:
 
 @asynccontextmanager
 async def staged(
-    tmp: Path, provider: str, model: str, *answers: Any, otherwise: Any = "(no more)"
+    tmp: Path, wire: tuple[str, str], *answers: Any, otherwise: Any = "(no more)", folder: str = ""
 ) -> AsyncIterator[Stage]:
     bodies: list[Object] = []
     plays = script(*answers, otherwise=otherwise)
@@ -74,32 +76,36 @@ async def staged(
     notices: list[Notice] = []
     with serving(Engine(answer)) as url:
         async with (
-            aclosing(built(provider, url, model)) as made,
-            opened(tmp, made, notices) as session,
+            aclosing(built(wire[0], url, wire[1])) as made,
+            opened(tmp / folder, made, notices) as session,
         ):
             yield Stage(session, made, bodies, notices)
 
 
-@pytest.mark.spec("13.stops")
-@each_wire
-async def test_an_answer_that_was_cut_off_goes_on_and_is_one_answer(
-    tmp_path: Path, provider: str, model: str
-) -> None:
+@pytest.fixture(params=WIRES, ids=[wire for wire, _ in WIRES])
+def over(request: pytest.FixtureRequest, tmp_path: Path) -> Staging:
+    """A stage over each of the three formats."""
+    return partial(staged, tmp_path, request.param)
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Staging:
+    """A stage over the one format that has what is asked for."""
+    return partial(staged, tmp_path, WIRES[0])
+
+
+async def test_an_answer_that_was_cut_off_goes_on_and_is_one_answer(over: Staging) -> None:
     answers = (stopped("One, two, ", "max_tokens"), stopped("three, ", "max_tokens"), "four.")
-    async with staged(tmp_path, provider, model, *answers) as stage:
+    async with over(*answers) as stage:
         result = await stage.turn()
         assert (result.outcome, result.text) == ("completed", "One, two, three, four.")
         assert stage.said(1)[-2:] == ["One, two, ", CUT_OFF]
         assert len(stage.bodies) == 3
 
 
-@pytest.mark.spec("13.stops")
-@each_wire
-async def test_what_stays_cut_off_is_told_as_such(
-    tmp_path: Path, provider: str, model: str
-) -> None:
+async def test_what_stays_cut_off_is_told_as_such(over: Staging) -> None:
     cut = stopped("More. ", "max_tokens")
-    async with staged(tmp_path, provider, model, otherwise=cut) as stage:
+    async with over(otherwise=cut) as stage:
         result = await stage.turn()
         assert (result.outcome, result.stop_reason) == ("truncated", "max_tokens")
         assert "cut off" in result.reason
@@ -107,27 +113,19 @@ async def test_what_stays_cut_off_is_told_as_such(
         assert stage.ended == ["truncated"]
 
 
-@pytest.mark.spec("13.stops")
-@each_wire
-async def test_a_call_that_was_cut_off_is_asked_for_in_smaller_pieces(
-    tmp_path: Path, provider: str, model: str
-) -> None:
-    async with staged(tmp_path, provider, model, cut_call(), "Done.") as stage:
+async def test_a_call_that_was_cut_off_is_asked_for_in_smaller_pieces(over: Staging) -> None:
+    async with over(cut_call(), "Done.") as stage:
         result = await stage.turn()
         assert result.outcome == "completed"
         assert stage.said(1)[-1] == CALL_CUT_OFF.format(name="Write")
         assert "A call of Write was cut off" in stage.said(1)[-2]
 
 
-@pytest.mark.spec("13.stops")
-@each_wire
-async def test_a_refusal_is_told_and_its_calls_are_not_made(
-    tmp_path: Path, provider: str, model: str
-) -> None:
+async def test_a_refusal_is_told_and_its_calls_are_not_made(over: Staging) -> None:
     refused = SimulatedAnswer(
         (*blocks_of("I cannot."), call("echo", {"text": "x"}, "toolu_00000000000000001")), "refusal"
     )
-    async with staged(tmp_path, provider, model, refused) as stage:
+    async with over(refused) as stage:
         result = await stage.turn()
         assert (result.outcome, result.stop_reason) == ("refused", "refusal")
         assert len(stage.bodies) == 1
@@ -135,29 +133,19 @@ async def test_a_refusal_is_told_and_its_calls_are_not_made(
         assert not stage.session.view.open_calls
 
 
-@pytest.mark.spec("13.stops")
-@each_wire
-async def test_an_empty_answer_is_asked_for_once_more(
-    tmp_path: Path, provider: str, model: str
-) -> None:
-    async with staged(tmp_path, provider, model, stopped("", "end_turn"), "Here.") as stage:
+async def test_an_empty_answer_is_asked_for_once_more(over: Staging) -> None:
+    async with over(stopped("", "end_turn"), "Here.") as stage:
         result = await stage.turn()
         assert (result.outcome, result.text) == ("completed", "Here.")
         assert stage.said(1)[-1].endswith(EMPTY)
-    async with staged(
-        tmp_path / "again", provider, model, otherwise=stopped("", "end_turn")
-    ) as stage:
+    async with over(otherwise=stopped("", "end_turn"), folder="again") as stage:
         result = await stage.turn()
         assert (result.outcome, len(stage.bodies)) == ("empty", 2)
         assert stage.ended == ["empty"]
 
 
-@pytest.mark.spec("13.stops")
-@each_wire
-async def test_an_unknown_stop_reason_is_said_and_ends_the_turn(
-    tmp_path: Path, provider: str, model: str
-) -> None:
-    async with staged(tmp_path, provider, model, stopped("So.", "solar_flare")) as stage:
+async def test_an_unknown_stop_reason_is_said_and_ends_the_turn(over: Staging) -> None:
+    async with over(stopped("So.", "solar_flare")) as stage:
         result = await stage.turn()
         assert (result.outcome, result.text, result.stop_reason) == (
             "completed",
@@ -170,10 +158,9 @@ async def test_an_unknown_stop_reason_is_said_and_ends_the_turn(
         assert kept == ["solar_flare"]
 
 
-@pytest.mark.spec("13.stops")
-async def test_a_pause_is_sent_again_as_it_is(tmp_path: Path) -> None:
+async def test_a_pause_is_sent_again_as_it_is(one: Staging) -> None:
     answers = (stopped("Searching. ", "pause_turn"), "Found.")
-    async with staged(tmp_path, "anthropic", "claude-opus-5-5", *answers) as stage:
+    async with one(*answers) as stage:
         result = await stage.turn()
         assert (result.outcome, result.text) == ("completed", "Searching. Found.")
         before, after = (b["messages"] for b in stage.bodies)
@@ -184,19 +171,17 @@ async def test_a_pause_is_sent_again_as_it_is(tmp_path: Path) -> None:
         assert after[-1]["role"] == "assistant"
 
 
-@pytest.mark.spec("13.stops")
-async def test_a_provider_that_pauses_for_ever_is_left(tmp_path: Path) -> None:
+async def test_a_provider_that_pauses_for_ever_is_left(one: Staging) -> None:
     paused = stopped("Still. ", "pause_turn")
-    async with staged(tmp_path, "anthropic", "claude-opus-5-5", otherwise=paused) as stage:
+    async with one(otherwise=paused) as stage:
         result = await stage.turn()
         assert (result.outcome, len(stage.bodies)) == ("truncated", PAUSES + 1)
 
 
-@pytest.mark.spec("13.stops")
-async def test_a_full_window_takes_the_path_of_a_prompt_that_is_too_long(tmp_path: Path) -> None:
+async def test_a_full_window_takes_the_path_of_a_prompt_that_is_too_long(one: Staging) -> None:
     full = stopped("Half an ", "model_context_window_exceeded")
     answers = ("Hello.", full, a_summary(said="They asked for it."), "answer.")
-    async with staged(tmp_path, "anthropic", "claude-opus-5-5", *answers) as stage:
+    async with one(*answers) as stage:
         await stage.turn("A long story. " * 20_000)
         result = await stage.turn()
         assert (result.outcome, result.text) == ("completed", "Half an answer.")
@@ -204,16 +189,13 @@ async def test_a_full_window_takes_the_path_of_a_prompt_that_is_too_long(tmp_pat
         assert stage.said(-1)[-1].endswith(CUT_OFF)
 
 
-@pytest.mark.spec("13.stops")
-async def test_a_window_too_small_for_any_answer_is_said(tmp_path: Path) -> None:
+async def test_a_window_too_small_for_any_answer_is_said(one: Staging) -> None:
     full = stopped("Half an ", "model_context_window_exceeded")
-    async with staged(tmp_path, "anthropic", "claude-opus-5-5", otherwise=full) as stage:
+    async with one(otherwise=full) as stage:
         with pytest.raises(PromptTooLong, match="no longer fits"):
             await stage.turn()  # so short a conversation cannot be made shorter
 
 
-@pytest.mark.spec("13.stops")
-@each_wire
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
@@ -223,25 +205,17 @@ async def test_a_window_too_small_for_any_answer_is_said(tmp_path: Path) -> None
     ],
 )
 async def test_a_fork_that_got_no_whole_answer_fails(
-    tmp_path: Path,
-    provider: str,
-    model: str,
-    answer: SimulatedAnswer,
-    error: type[ProviderError],
+    over: Staging, answer: SimulatedAnswer, error: type[ProviderError]
 ) -> None:
-    async with staged(tmp_path, provider, model, "Hello.", otherwise=answer) as stage:
+    async with over("Hello.", otherwise=answer) as stage:
         await stage.turn()
         with pytest.raises(error):
             await stage.session.run_fork(SPEC)
 
 
-@pytest.mark.spec("13.stops")
-@each_wire
-async def test_a_fork_goes_on_where_it_was_cut_off(
-    tmp_path: Path, provider: str, model: str
-) -> None:
+async def test_a_fork_goes_on_where_it_was_cut_off(over: Staging) -> None:
     answers = ("Hello.", stopped("One, ", "max_tokens"), stopped("", "end_turn"), "two.")
-    async with staged(tmp_path, provider, model, *answers) as stage:
+    async with over(*answers) as stage:
         await stage.turn()
         result = await stage.session.run_fork(SPEC)
         assert result.text == "One, two."
@@ -249,12 +223,10 @@ async def test_a_fork_goes_on_where_it_was_cut_off(
         assert stage.said(3)[-1].endswith(EMPTY)
 
 
-@pytest.mark.spec("13.stops")
-async def test_a_fork_is_sent_again_after_a_pause_and_not_for_ever(tmp_path: Path) -> None:
+async def test_a_fork_is_sent_again_after_a_pause_and_not_for_ever(one: Staging) -> None:
     answers = ("Hello.", stopped("Searching. ", "pause_turn"), "Found.")
     paused = stopped("Still. ", "pause_turn")
-    wire = WIRES[0]
-    async with staged(tmp_path, *wire, *answers, otherwise=paused) as stage:
+    async with one(*answers, otherwise=paused) as stage:
         await stage.turn()
         assert (await stage.session.run_fork(SPEC)).text == "Searching. Found."
         asked, again = (body["messages"] for body in stage.bodies[1:3])
@@ -266,21 +238,16 @@ async def test_a_fork_is_sent_again_after_a_pause_and_not_for_ever(tmp_path: Pat
         assert len(stage.bodies) <= 3 + PAUSES + 1
 
 
-@pytest.mark.spec("13.stops")
-@each_wire
-async def test_an_unknown_stop_reason_ends_a_fork_and_is_said(
-    tmp_path: Path, provider: str, model: str
-) -> None:
-    async with staged(tmp_path, provider, model, "Hello.", stopped("So.", "solar_flare")) as stage:
+async def test_an_unknown_stop_reason_ends_a_fork_and_is_said(over: Staging) -> None:
+    async with over("Hello.", stopped("So.", "solar_flare")) as stage:
         await stage.turn()
         assert (await stage.session.run_fork(SPEC)).text == "So."
         assert any("solar_flare" in notice.text for notice in stage.notices)
 
 
-@pytest.mark.spec("13.stops")
-async def test_a_full_window_in_a_fork_is_no_answer(tmp_path: Path) -> None:
+async def test_a_full_window_in_a_fork_is_no_answer(one: Staging) -> None:
     full = stopped("Half an ", "model_context_window_exceeded")
-    async with staged(tmp_path, *WIRES[0], "Hello.", otherwise=full) as stage:
+    async with one("Hello.", otherwise=full) as stage:
         await stage.turn()
         with pytest.raises(ProviderError):
             await stage.session.run_fork(SPEC)

@@ -16,6 +16,18 @@ def found(text: str) -> set[tuple[str, str]]:
     return {(c.kind, c.text) for c in claims(text)}
 
 
+COMMIT = "9fceb02d0ae598e95dc970b74767f19372d61af8"
+NO_CLAIMS = (
+    "TCP/IP and/or input/output, 24/7, on 2026/01/02",
+    "https://example.com/src/app.py and www.example.com/a/b.html",
+    "Node.js, GitHub, PostgreSQL, JavaScript and e.g. this",
+    "version 1.2.3 at 10.0.0.1, about 1234567 users",
+    "originSessionId: 3f2c1ab9-1234-4abc-8abc-1234567890ab",
+    "the glob `src/**/*.py` and `{a,b}/c.py`",
+    *("run `pytest` or `npm`", "a -- dash, ---, and --- rules", "deadbeef feedface", ""),
+)
+
+
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
@@ -37,50 +49,22 @@ def found(text: str) -> set[tuple[str, str]]:
         ("`std::move()`", {("symbol", "std::move()")}),
         ("`tests/test_a.py::test_b`", {("path", "tests/test_a.py"), ("symbol", "test_b")}),
         ("since commit 3f2c1ab", {("commit", "3f2c1ab")}),
-        (
-            "see `9fceb02d0ae598e95dc970b74767f19372d61af8`",
-            {("commit", "9fceb02d0ae598e95dc970b74767f19372d61af8")},
-        ),
+        (f"see `{COMMIT}`", {("commit", COMMIT)}),
         ("提交 1234567", {("commit", "1234567")}),
         ("pass --dry-run to it", {("flag", "--dry-run")}),
         ("`reverie chat --max-cost=5`", {("flag", "--max-cost")}),
+        *((text, set()) for text in NO_CLAIMS),
     ],
 )
 def test_what_a_text_names(text: str, wanted: set[tuple[str, str]]):
     assert found(text) == wanted
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "TCP/IP and/or input/output, 24/7, on 2026/01/02",
-        "https://example.com/src/app.py and www.example.com/a/b.html",
-        "Node.js, GitHub, PostgreSQL, JavaScript and e.g. this",
-        "version 1.2.3 at 10.0.0.1, about 1234567 users",
-        "originSessionId: 3f2c1ab9-1234-4abc-8abc-1234567890ab",
-        "the glob `src/**/*.py` and `{a,b}/c.py`",
-        "run `pytest` or `npm`",
-        "a -- dash, ---, and --- rules",
-        "deadbeef feedface",
-        "",
-    ],
-)
-def test_what_is_no_claim(text: str):
-    assert found(text) == set()
-
-
 def test_a_flag_of_another_program_and_a_branch_are_not_sure():
-    sure = {
-        c.text: c.sure
-        for c in claims("`git commit --no-verify`, `feature/x`, `--fast`, `bin/run --slow`")
-    }
-    assert sure == {
-        "--no-verify": False,
-        "feature/x": False,
-        "--fast": True,
-        "bin/run": False,
-        "--slow": True,
-    }
+    named = claims("`git commit --no-verify`, `feature/x`, `--fast`, `bin/run --slow`")
+    unsure = ("--no-verify", "feature/x", "bin/run")
+    known = dict.fromkeys(unsure, False) | dict.fromkeys(("--fast", "--slow"), True)
+    assert {c.text: c.sure for c in named} == known
 
 
 @pytest.mark.parametrize(

@@ -39,11 +39,8 @@ Never stub it.
 
 def test_a_plain_file_is_read() -> None:
     one = TopicFile("a.md", PLAIN)
-    assert (one.name, one.description, one.type) == (
-        "Real queue",
-        "Tests use the real queue",
-        "feedback",
-    )
+    told = (one.name, one.description, one.type)
+    assert told == ("Real queue", "Tests use the real queue", "feedback")
     assert one.body == "Never stub it.\n"
     assert one.title == "Real queue"
     assert not one.fault
@@ -89,15 +86,16 @@ def test_a_new_body_stands_behind_the_same_frontmatter() -> None:
     assert TopicFile("a.md", b"old").with_body("new").data == b"new\n"
 
 
-@pytest.mark.parametrize("kind", ["user", "feedback", "project", "reference"])
-def test_the_four_types_are_known(kind: str) -> None:
-    assert TopicFile("a.md", b"---\ntype: %s\n---\n" % kind.encode()).type == kind
-
-
-@pytest.mark.parametrize("kind", ["", "note", "users", "[user]", "1", "user, feedback"])
-def test_any_other_type_loads_as_untyped(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "known"),
+    [
+        *((kind, kind) for kind in ("user", "feedback", "project", "reference")),
+        *((kind, "") for kind in ("", "note", "users", "[user]", "1", "user, feedback")),
+    ],
+)
+def test_the_four_types_are_known_and_any_other_loads_as_untyped(kind: str, known: str) -> None:
     one = TopicFile("a.md", f"---\nname: x\ntype: {kind}\n---\nbody".encode())
-    assert (one.type, one.name, one.body) == ("", "x", "body")
+    assert (one.type, one.name, one.body) == (known, "x", "body")
 
 
 @pytest.mark.parametrize(
@@ -184,24 +182,20 @@ def test_keys_say_what_a_file_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "key"),
+    ("name", "kind", "key"),
     [
-        ("Real queue!", "feedback_real_queue.md"),
-        ("../../etc", "feedback_etc.md"),
-        ("大きい 問題", "feedback_大きい_問題.md"),
-        ("…", "feedback.md"),
-        ("\u3164 x\u200by", "feedback_xy.md"),
-        ("a" * 200, "feedback_" + "a" * 51 + ".md"),
+        ("Real queue!", "feedback", "feedback_real_queue.md"),
+        ("../../etc", "feedback", "feedback_etc.md"),
+        ("大きい 問題", "feedback", "feedback_大きい_問題.md"),
+        ("…", "feedback", "feedback.md"),
+        ("\u3164 x\u200by", "feedback", "feedback_xy.md"),
+        ("a" * 200, "feedback", "feedback_" + "a" * 51 + ".md"),
+        ("COM0", "", "memory_com0.md"),
+        ("X", "user", "user_x_3.md"),  # nobody else's
     ],
 )
-def test_a_key_is_made_from_a_name(name: str, key: str) -> None:
-    assert entry.key_for(name, "feedback") == key
-
-
-def test_a_made_key_is_nobody_elses() -> None:
-    assert entry.key_for("COM0") == "memory_com0.md"
-    taken = frozenset({"user_x.md", "user_x_2.md"})
-    assert entry.key_for("X", "user", taken) == "user_x_3.md"
+def test_a_key_is_made_from_a_name(name: str, kind: str, key: str) -> None:
+    assert entry.key_for(name, kind, frozenset({"user_x.md", "user_x_2.md"})) == key
 
 
 # -- properties ------------------------------------------------------------------------

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import itertools
 import os
-import shutil
 import sqlite3
 from collections.abc import Callable
 from operator import le
@@ -26,16 +25,20 @@ from reverie.upkeep import ForgetRun, exported_files, restore
 from reverie.world import say_nothing
 from tests.conftest import Scale
 from tests.faults import (
+    Ack,
     Death,
     Outcome,
     Plan,
+    copies,
     every_error,
     every_kill,
+    in_copies,
     open_files,
     quick_folder,
     run_with_error,
     shim,
 )
+from tests.memory import folders
 from tests.memory.test_history import whole
 
 pytestmark = [pytest.mark.spec("1.growth")]
@@ -45,10 +48,8 @@ UNDO = Origin("undo", Trust.USER)
 MILL = "The mill stands by the river."
 
 
-def opened(base: Path, long_index: int = 0) -> Memories:
-    ticks = itertools.count(1.0)
-    memory, history = base / "p" / "memory", base / "p" / "memory-history"
-    return Memories(memory, history, base, now=lambda: next(ticks), long_index=long_index)
+def opened(base: Path) -> Memories:
+    return folders.opened(base, long_index=0)
 
 
 def topic(name: str, text: str = "text", about: str = "") -> bytes:
@@ -460,20 +461,17 @@ def test_an_export_of_a_growing_index_is_put_back_whole(tmp_path: Path) -> None:
 # -- damage and death ----------------------------------------------------------------
 
 
-def staged(base: Path) -> Callable[[], Path]:
-    """A copy of one and the same beginning, each time."""
-    first = base / "first"
-    with filled(first, 3) as memories:
+def begun(base: Path) -> Callable[[], Path]:
+    """Copies of a memory whose index has grown by a line."""
+    with filled(base / "first", 3) as memories:
         memories.save("a.md", topic("A"), AGENT)
-    numbers = itertools.count()
+    return copies(base / "first")
 
-    def stage() -> Path:
-        number = next(numbers)
-        if number:
-            shutil.rmtree(base / str(number - 1))
-        return Path(shutil.copytree(first, base / str(number)))
 
-    return stage
+def grow(home: Path, ack: Ack = lambda _: None) -> None:
+    with opened(home) as memories:
+        memories.save("b.md", topic("B"), AGENT)
+        ack("done")
 
 
 def check_growth(home: Path, acked: list[str]) -> None:
@@ -495,7 +493,7 @@ def test_a_disk_that_fails_for_a_moment_makes_no_change_from_outside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The name of a grown index is reckoned from the bytes it began with."""
-    home, real, failed = staged(tmp_path)(), os.open, list[str]()
+    home, real, failed = begun(tmp_path)(), os.open, list[str]()
 
     def once(path: Any, *given: Any, **named: Any) -> int:
         if str(path).endswith(".z") and not failed:
@@ -512,23 +510,11 @@ def test_a_disk_that_fails_for_a_moment_makes_no_change_from_outside(
 
 
 def test_a_kill_at_every_write_leaves_the_line_whole_or_not_there(scale: Scale) -> None:
+    def check(home: Path, death: Death) -> None:
+        check_growth(home, death.acked)
+
     with quick_folder() as base:
-        stage, home = staged(base), [base]
-
-        def attempt():
-            home[0] = stage()
-
-            def work(ack: Callable[[str], None]) -> None:
-                with opened(home[0]) as memories:
-                    memories.save("b.md", topic("B"), AGENT)
-                    ack("done")
-
-            return work
-
-        def check(death: Death) -> None:
-            check_growth(home[0], death.acked)
-
-        assert every_kill(attempt, check, stride=scale.pick(11, 1)) > 10
+        assert every_kill(*in_copies(begun(base), grow, check), stride=scale.pick(11, 1)) > 10
 
 
 @pytest.mark.parametrize("look", [growing.seen, growing.tail])
@@ -545,28 +531,15 @@ def test_a_long_index_that_cannot_be_looked_at_is_an_error_of_ours(
 
 
 def test_an_error_at_every_call_leaves_the_line_whole_or_not_there(scale: Scale) -> None:
+    def check(home: Path, outcome: Outcome) -> None:
+        assert outcome.error is None or isinstance(outcome.error, ReverieError)
+        check_growth(home, [] if outcome.error else ["done"])
+
+    some = ("os.write", "os.fsync", "os.rename")
+    calls = scale.pick(some, (*some, "os.open", "os.close", "os.read", "os.fstat"))
     with quick_folder() as base:
-        stage, home = staged(base), [base]
-
-        def attempt():
-            home[0] = stage()
-
-            def work() -> None:
-                with opened(home[0]) as memories:
-                    memories.save("b.md", topic("B"), AGENT)
-
-            return work
-
-        def check(outcome: Outcome) -> None:
-            assert outcome.error is None or isinstance(outcome.error, ReverieError)
-            check_growth(home[0], [] if outcome.error else ["done"])
-
         codes = scale.pick((28,), (28, 5, 30))
-        calls = scale.pick(
-            ("os.write", "os.fsync", "os.rename"),
-            ("os.write", "os.open", "os.fsync", "os.rename", "os.close", "os.read", "os.fstat"),
-        )
-        assert every_error(attempt, check, codes=codes, calls=calls) > 20
+        assert every_error(*in_copies(begun(base), grow, check), codes=codes, calls=calls) > 20
 
 
 @pytest.mark.parametrize(

@@ -23,21 +23,24 @@ from reverie.memory import ABSENT, OUTSIDE, Origin, Trust, blame, new
 from reverie.store import LARGEST, Damaged, Journal, Memories, digest, object_key
 from reverie.store.changes import FileChange
 from tests.conftest import Scale
-from tests.faults import Death, every_error, every_kill, open_files, quick_folder
-from tests.memory.folders import index_faults
+from tests.faults import (
+    Ack,
+    Death,
+    Outcome,
+    copies,
+    every_error,
+    every_kill,
+    in_copies,
+    open_files,
+    quick_folder,
+)
+from tests.memory.folders import index_faults, opened
 
 pytestmark = [pytest.mark.spec("B3.history")]
 
 USER = Origin("save", Trust.USER, agent="user")
 AGENT = Origin("save", Trust.AGENT, agent="main", session="s1", messages=("m1",), tool="Write")
 UNDO = Origin("undo", Trust.USER)
-
-
-def opened(base: Path) -> Memories:
-    ticks = iter(range(1, 10**6))
-    return Memories(
-        base / "p" / "memory", base / "p" / "memory-history", base, now=lambda: float(next(ticks))
-    )
 
 
 def topic(text: str, name: str = "Topic") -> bytes:
@@ -370,93 +373,59 @@ WORKS: dict[str, Callable[[Memories], object]] = {
 }
 
 
-def stage(base: Path, number: list[int]) -> Path:
-    """A copy of one and the same beginning."""
-    first = base / "first"
-    if not number[0]:
-        with opened(first) as memories:
-            memories.save("a.md", topic("first", "A"), USER)
-            memories.save("a.md", topic("old words", "A"), USER)
-    number[0] += 1
-    if number[0] > 1:
-        shutil.rmtree(base / str(number[0] - 1))
-    return Path(shutil.copytree(first, base / str(number[0])))
+def begun(base: Path) -> Callable[[], Path]:
+    """Copies of a memory with two versions of one file."""
+    with opened(base / "first") as memories:
+        memories.save("a.md", topic("first", "A"), USER)
+        memories.save("a.md", topic("old words", "A"), USER)
+    return copies(base / "first")
 
 
 @pytest.mark.parametrize("name", WORKS)
 def test_kill_at_every_write_leaves_old_or_new_and_a_whole_history(name: str, scale: Scale) -> None:
+    states = [topic(text, "A") for text in ("first", "old words", "new words")]
+    states.append(topic("new words", "B"))
+
+    def work(home: Path, ack: Ack) -> None:
+        with opened(home) as memories:
+            WORKS[name](memories)
+            ack("done")
+
+    def check(home: Path, death: Death) -> None:
+        with opened(home) as memories:
+            keys = memories.folder.keys()
+            data = [memories.folder.files.read(key) for key in keys]
+            assert all(one in states for one in data)
+            found = memories.look()
+            whole(memories)
+            if topic("new words", "A") in data:
+                assert memories.history.log("a.md")[-1].origin == AGENT
+            assert all(v.origin.kind != OUTSIDE for v in found if v.after), "the origin is kept"
+            if death.acked:
+                assert not found
+
     with quick_folder() as base:
-        number = [0]
-        home = Path()
-
-        def attempt():
-            nonlocal home
-            home = stage(base, number)
-
-            def work(ack: Callable[[str], None]) -> None:
-                with opened(home) as memories:
-                    WORKS[name](memories)
-                    ack("done")
-
-            return work
-
-        def check(death: Death) -> None:
-            with opened(home) as memories:
-                keys = memories.folder.keys()
-                data = [memories.folder.files.read(key) for key in keys]
-                for one in data:
-                    assert one in (
-                        topic("first", "A"),
-                        topic("old words", "A"),
-                        topic("new words", "A"),
-                        topic("new words", "B"),
-                    )
-                found = memories.look()
-                whole(memories)
-                if topic("new words", "A") in data:
-                    assert memories.history.log("a.md")[-1].origin == AGENT
-                assert all(v.origin.kind != OUTSIDE for v in found if v.after), "the origin is kept"
-                if death.acked:
-                    assert not found
-
-        points = every_kill(attempt, check, stride=scale.pick(13, 1))
-        assert points > 6
+        assert every_kill(*in_copies(begun(base), work, check), stride=scale.pick(13, 1)) > 6
 
 
 def test_an_error_at_every_call_leaves_the_old_file_and_says_so(scale: Scale) -> None:
+    def work(home: Path) -> None:
+        with opened(home) as memories:
+            memories.save("a.md", topic("new words", "A"), AGENT)
+
+    def check(home: Path, outcome: Outcome) -> None:
+        assert outcome.error is None or isinstance(outcome.error, ReverieError)
+        with opened(home) as memories:
+            found = memories.folder.files.read("a.md")
+            assert found in (topic("old words", "A"), topic("new words", "A"))
+            memories.look()
+            whole(memories)
+
+    some = ("os.write", "os.fsync", "os.rename")
+    calls = scale.pick(some, (*some, "os.open", "os.close"))
     with quick_folder() as base:
-        number = [0]
-        home = Path()
-
-        def attempt():
-            nonlocal home
-            home = stage(base, number)
-            memories = opened(home)
-
-            def work() -> None:
-                try:
-                    memories.save("a.md", topic("new words", "A"), AGENT)
-                finally:
-                    memories.close()
-
-            return work
-
-        def check(outcome) -> None:
-            assert outcome.error is None or isinstance(outcome.error, ReverieError)
-            with opened(home) as memories:
-                assert memories.folder.files.read("a.md") in (
-                    topic("old words", "A"),
-                    topic("new words", "A"),
-                )
-                memories.look()
-                whole(memories)
-
         codes = scale.pick((28,), (28, 5, 30))
-        calls = scale.pick(
-            ("os.write", "os.fsync", "os.rename"),
-            ("os.write", "os.open", "os.fsync", "os.rename", "os.close"),
-        )
-        assert every_error(attempt, check, codes=codes, calls=calls) > 20
+        assert every_error(*in_copies(begun(base), work, check), codes=codes, calls=calls) > 20
 
 
 # -- many writers --------------------------------------------------------------------

@@ -81,7 +81,10 @@ def test_what_commands_is_seen(text: str) -> None:
     assert found[0].rule
 
 
-@pytest.mark.parametrize("text", FACTS)
+NO_LETTERS = ["&#9999999;", "\\uD800", "a\\x0ab", "&#0;", "\\u{110000}", "\x1b"]
+
+
+@pytest.mark.parametrize("text", [*FACTS, *NO_LETTERS])
 def test_what_only_tells_is_left_alone(text: str) -> None:
     assert reads_like_instruction(text) == ()
 
@@ -203,13 +206,6 @@ def test_a_frame_knows_its_own_output() -> None:
 def test_an_escape_hides_no_order_to_keep_things_from_the_user(text: str) -> None:
     (found,) = reads_like_instruction(f"The deploy runs at noon.\n{text}\n")
     assert (found.rule, found.line, found.words) == ("secrecy", 2, "Do not tell the user")
-
-
-@pytest.mark.parametrize(
-    "text", ["&#9999999;", "\\uD800", "a\\x0ab", "&#0;", "\\u{110000}", "\x1b"]
-)
-def test_what_is_no_letter_is_none(text: str) -> None:
-    assert reads_like_instruction(text) == ()
 
 
 # -- hidden characters ---------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,20 +12,23 @@ from reverie.errors import ReverieError
 from reverie.memory import Origin, Trust, new
 from reverie.store import Memories, landing
 from tests.conftest import Scale
-from tests.faults import Ack, Death, Outcome, every_error, every_kill, quick_folder
+from tests.faults import (
+    Ack,
+    Death,
+    Outcome,
+    copies,
+    every_error,
+    every_kill,
+    in_copies,
+    quick_folder,
+)
+from tests.memory.folders import opened
 
 pytestmark = [pytest.mark.spec("B3.undo")]
 
 AGENT = Origin("save", Trust.AGENT, agent="main", session="s1")
 UNDO = Origin("undo", Trust.USER)
 State = dict[str, tuple[bytes, int]]
-
-
-def opened(base: Path) -> Memories:
-    ticks = itertools.count(1.0)
-    return Memories(
-        base / "p" / "memory", base / "p" / "memory-history", base, now=lambda: next(ticks)
-    )
 
 
 def topic(name: str, text: str) -> bytes:
@@ -48,35 +50,34 @@ def seen(base: Path) -> State:
 
 
 class Stage:
-    """Copies of a memory that a number of steps were made in, and how it was after each."""
+    """A memory that a number of steps were made in, and how it was after each."""
 
     def __init__(self, base: Path, steps: int) -> None:
-        self._base, self._first, self._count = base, base / "first", itertools.count()
         self.states: list[State] = []
-        self.now = base
-        with opened(self._first) as memories:
+        with opened(base / "first") as memories:
             for step in STEPS[:steps]:
                 step(memories)
-                self.states.append(seen(self._first))
+                self.states.append(seen(base / "first"))
+        self.fresh = copies(base / "first")
 
-    def fresh(self) -> Path:
-        if self.now != self._base:
-            shutil.rmtree(self.now)
-        self.now = Path(shutil.copytree(self._first, self._base / str(next(self._count))))
-        return self.now
-
-    def check(self, *, done: bool = False) -> None:
+    def check(self, home: Path, *, done: bool = False) -> None:
         """All of it was taken back or nothing, and the next one takes back the next."""
-        with opened(self.now) as memories:
+        with opened(home) as memories:
             pointed = {one.key for one in memories.folder.index().pointers}
             assert pointed <= set(memories.folder.keys()), "a pointer leads to nothing"
             landing.finish(memories)
-            found = seen(self.now)
+            found = seen(home)
             assert found in (self.states[-1], self.states[-2])
             assert not done or found == self.states[-2]
             memories.undo("", UNDO)
-            assert seen(self.now) == self.states[self.states.index(found) - 1]
+            assert seen(home) == self.states[self.states.index(found) - 1]
             assert memories.look() == ()
+
+
+def take_back(home: Path, ack: Ack = lambda _: None) -> None:
+    with opened(home) as memories:
+        memories.undo("", UNDO)
+        ack("done")
 
 
 @pytest.mark.parametrize("steps", [3, 4])
@@ -84,21 +85,13 @@ def test_an_undo_that_fails_anywhere_is_whole_or_not_there(steps: int, scale: Sc
     with quick_folder() as base:
         stage = Stage(base, steps)
 
-        def attempt() -> Callable[[], object]:
-            home = stage.fresh()
-
-            def work() -> None:
-                with opened(home) as memories:
-                    memories.undo("", UNDO)
-
-            return work
-
-        def check(outcome: Outcome) -> None:
+        def check(home: Path, outcome: Outcome) -> None:
             assert outcome.error is None or isinstance(outcome.error, ReverieError), outcome
-            stage.check()
+            stage.check(home)
 
-        codes = scale.pick((28,), (28, 5, 30, 13))
-        points = every_error(attempt, check, codes=codes, calls=scale.pick(SOME, MANY))
+        codes, calls = scale.pick((28,), (28, 5, 30, 13)), scale.pick(SOME, MANY)
+        tried = in_copies(stage.fresh, take_back, check)
+        points = every_error(*tried, codes=codes, calls=calls)
         print(f"{points} error points in an undo")
         assert points > 40
 
@@ -112,31 +105,22 @@ def test_an_undo_that_is_killed_anywhere_is_whole_or_not_there(steps: int, scale
     with quick_folder() as base:
         stage = Stage(base, steps)
 
-        def attempt() -> Callable[[Ack], object]:
-            home = stage.fresh()
+        def check(home: Path, death: Death) -> None:
+            stage.check(home, done=bool(death.acked))
 
-            def work(ack: Ack) -> None:
-                with opened(home) as memories:
-                    memories.undo("", UNDO)
-                    ack("done")
-
-            return work
-
-        def check(death: Death) -> None:
-            stage.check(done=bool(death.acked))
-
-        points = every_kill(attempt, check, stride=scale.pick(11, 1))
+        points = every_kill(*in_copies(stage.fresh, take_back, check), stride=scale.pick(11, 1))
         print(f"{points} kill points in an undo")
         assert points > 12
 
 
 def test_a_file_that_comes_back_has_its_old_time(tmp_path: Path) -> None:
     stage = Stage(tmp_path, 4)
-    with opened(stage.fresh()) as memories:
+    home = stage.fresh()
+    with opened(home) as memories:
         for state in reversed([{"MEMORY.md": (b"", 0)}, *stage.states[:-1]]):
             memories.undo("", UNDO)
             if state in stage.states:
-                assert seen(stage.now) == state
+                assert seen(home) == state
 
 
 def cut_off_undo(memories: Memories) -> None:

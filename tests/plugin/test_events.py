@@ -13,6 +13,8 @@ import reverie
 from reverie.apps.hook import before_call, main
 
 pytestmark = pytest.mark.spec("18.plugin")
+LINTER = ("user", "From now on, always run the linter before you commit.")
+STAGING = (("user", "Remember that staging runs in Frankfurt."), ("assistant", "Noted."))
 
 
 @pytest.fixture
@@ -55,6 +57,11 @@ def rows(*said: tuple[str, str], session: str = "s", day: str = "2026-11-01") ->
     return "\n".join(out) + "\n"
 
 
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    return tmp_path / "t.jsonl"
+
+
 def test_a_new_session_is_told_the_index_and_a_resumed_one_is_not(project: Path) -> None:
     assert told("SessionStart", project, source="startup") == (0, "")
     reverie.Memory(project).add("Staging runs in Frankfurt", name="Staging")
@@ -66,17 +73,16 @@ def test_a_new_session_is_told_the_index_and_a_resumed_one_is_not(project: Path)
 
 
 def test_a_prompt_is_told_what_fits_once_and_again_behind_a_compaction(
-    project: Path, tmp_path: Path
+    project: Path, transcript: Path
 ) -> None:
     reverie.Memory(project).add("Staging runs in Frankfurt, for the GDPR", name="Staging cluster")
-    path = tmp_path / "t.jsonl"
-    path.write_text("")
-    asked = {"prompt": "where does the staging cluster run?", "transcript_path": str(path)}
+    transcript.write_text("")
+    asked = {"prompt": "where does the staging cluster run?", "transcript_path": str(transcript)}
     text = told("UserPromptSubmit", project, **asked)[1]
     assert "Frankfurt" in text
-    path.write_text(rows(("user", text)))
+    transcript.write_text(rows(("user", text)))
     assert told("UserPromptSubmit", project, **asked) == (0, "")
-    with path.open("a") as file:
+    with transcript.open("a") as file:
         file.write('{"type": "system", "subtype": "compact_boundary"}\n')
     assert told("UserPromptSubmit", project, **asked)[1] == text
     assert told("UserPromptSubmit", project, prompt="fix the typo in README") == (0, "")
@@ -84,24 +90,17 @@ def test_a_prompt_is_told_what_fits_once_and_again_behind_a_compaction(
 
 @pytest.mark.parametrize("event", ["Stop", "PreCompact", "SessionEnd"])
 def test_what_the_person_said_is_learned_and_once(
-    project: Path, tmp_path: Path, event: str
+    project: Path, transcript: Path, event: str
 ) -> None:
-    path = tmp_path / "t.jsonl"
-    said = [
-        ("user", "From now on, always run the linter before you commit."),
-        ("assistant", "I will."),
-    ]
-    path.write_text(rows(*said))
+    transcript.write_text(rows(LINTER, ("assistant", "I will.")))
     memory = reverie.Memory(project)
-    assert told(event, project, transcript_path=str(path)) == (0, "")
+    assert told(event, project, transcript_path=str(transcript)) == (0, "")
     assert any("linter" in one.text for one in memory.list())
     versions = len(memory.history())
-    assert told(event, project, transcript_path=str(path)) == (0, "")
+    assert told(event, project, transcript_path=str(transcript)) == (0, "")
     assert len(memory.history()) == versions
-    path.write_text(
-        rows(*said, ("user", "Remember that staging runs in Frankfurt."), ("assistant", "Noted."))
-    )
-    told(event, project, transcript_path=str(path))
+    transcript.write_text(rows(LINTER, ("assistant", "I will."), *STAGING))
+    told(event, project, transcript_path=str(transcript))
     assert any("Frankfurt" in one.text for one in memory.list())
 
 
@@ -127,15 +126,13 @@ RESULT = [{"type": "tool_result", "tool_use_id": "t", "content": POISON}]
     ],
 )
 def test_what_no_person_wrote_is_not_learned_from_a_transcript(
-    project: Path, tmp_path: Path, content: Any, marks: dict[str, Any]
+    project: Path, transcript: Path, content: Any, marks: dict[str, Any]
 ) -> None:
     """Whatever stands in a client's rows as a user's without being one's words."""
-    path = tmp_path / "t.jsonl"
-    first = rows(("user", "Remember that staging runs in Frankfurt."), ("assistant", "Noted."))
     row = json.loads(rows(("user", "x"), session="z"))
     row |= {"parentUuid": "s1", "message": {"role": "user", "content": content}, **marks}
-    path.write_text(f"{first}{json.dumps(row)}\n")
-    assert told("Stop", project, transcript_path=str(path)) == (0, "")
+    transcript.write_text(f"{rows(*STAGING)}{json.dumps(row)}\n")
+    assert told("Stop", project, transcript_path=str(transcript)) == (0, "")
     memory = reverie.Memory(project)
     (kept,) = memory.list()
     assert "Frankfurt" in kept.text
@@ -166,14 +163,13 @@ def test_what_one_session_taught_holds_calls_of_the_next_and_said_again_it_count
 
 
 def test_switched_off_it_neither_tells_nor_keeps(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reverie.Memory(project).add("Staging runs in Frankfurt", name="Staging")
     monkeypatch.setenv("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1")
-    path = tmp_path / "t.jsonl"
-    path.write_text(rows(("user", "Always run the linter before you commit.")))
+    transcript.write_text(rows(("user", "Always run the linter before you commit.")))
     assert told("SessionStart", project, source="startup") == (0, "")
-    assert told("Stop", project, transcript_path=str(path)) == (0, "")
+    assert told("Stop", project, transcript_path=str(transcript)) == (0, "")
     monkeypatch.delenv("CLAUDE_CODE_DISABLE_AUTO_MEMORY")
     assert len(reverie.Memory(project).list()) == 1
 
@@ -192,16 +188,15 @@ def test_switched_off_it_neither_tells_nor_keeps(
 )
 def test_a_session_with_nobody_there_teaches_nothing_unless_wanted(
     project: Path,
-    tmp_path: Path,
+    transcript: Path,
     monkeypatch: pytest.MonkeyPatch,
     environ: dict[str, str],
     learns: bool,
 ) -> None:
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    path = tmp_path / "t.jsonl"
-    path.write_text(rows(("user", "Always run the linter before you commit.")))
-    assert told("Stop", project, transcript_path=str(path)) == (0, "")
+    transcript.write_text(rows(("user", "Always run the linter before you commit.")))
+    assert told("Stop", project, transcript_path=str(transcript)) == (0, "")
     assert bool(reverie.Memory(project).list()) is learns
 
 

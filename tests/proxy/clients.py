@@ -17,6 +17,36 @@ BIG = "\n".join(f"line {n} of a long result" for n in range(1_000))
 SESSION = "x-claude-code-session-id"
 
 
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def use(ident: str, name: str = "Read", **given: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": ident, "name": name, "input": given}
+
+
+def gave(ident: str, content: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": ident, "content": content}
+
+
+def user(*content: Any) -> dict[str, Any]:
+    """A message of the user's: one text as it is, or blocks."""
+    return {"role": "user", "content": _content(content)}
+
+
+def assistant(*content: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": _content(content)}
+
+
+def _content(content: tuple[Any, ...]) -> Any:
+    return content[0] if len(content) == 1 and isinstance(content[0], str) else list(content)
+
+
+def ran(ident: str, content: Any) -> list[Any]:
+    """A call and its result, as a client sends them."""
+    return [assistant(use(ident)), user(gave(ident, content))]
+
+
 class Client:
     """One conversation as Claude Code sends it: marks move, texts become blocks and back."""
 
@@ -35,7 +65,7 @@ class Client:
         self.calls = 0
 
     def says(self, text: str) -> Client:
-        self.messages.append({"role": "user", "content": text})
+        self.messages.append(user(text))
         return self
 
     def body(self) -> dict[str, Any]:
@@ -43,9 +73,9 @@ class Client:
         if self.marks:
             last: Any = messages[-1]
             if isinstance(last["content"], str):
-                last["content"] = [{"type": "text", "text": last["content"]}]
+                last["content"] = [text(last["content"])]
             last["content"][-1]["cache_control"] = MARK
-        system = [{"type": "text", "text": f"You help.\nWorking directory: {self.folder}\n"}]
+        system = [text(f"You help.\nWorking directory: {self.folder}\n")]
         return {
             "model": "claude-sonnet-4-5",
             "max_tokens": 99,
@@ -62,7 +92,7 @@ class Client:
         if answer is None:
             await self.engine.answered(out, None)
             return self.sent[-1]
-        content = [{"type": "text", "text": answer}] if isinstance(answer, str) else answer
+        content = [text(answer)] if isinstance(answer, str) else answer
         message = {
             "id": "m",
             "type": "message",
@@ -73,7 +103,7 @@ class Client:
             "usage": {"input_tokens": 10, "output_tokens": 2},
         }
         await self.engine.answered(out, as_reply(message))
-        self.messages.append({"role": "assistant", "content": content})
+        self.messages.append(assistant(*content))
         return self.sent[-1]
 
     async def out(self, body: dict[str, Any]) -> Outgoing:
@@ -83,28 +113,11 @@ class Client:
 
     async def round(self, result: Any = BIG, count: int = 1, **given: Any) -> dict[str, Any]:
         """The model calls a tool, and the client sends the results."""
-        calls = []
-        for _ in range(count):
-            self.calls += 1
-            name = f"toolu_{self.headers.get(SESSION, '')}_{self.calls}"
-            calls.append(
-                {
-                    "type": "tool_use",
-                    "id": name,
-                    "name": "Bash",
-                    "input": {"command": "cat a.txt", **given},
-                }
-            )
-        self.messages.append({"role": "assistant", "content": calls})
-        self.messages.append(
-            {
-                "role": "user",
-                "content": [
-                    {"type": "tool_result", "tool_use_id": c["id"], "content": result}
-                    for c in calls
-                ],
-            }
-        )
+        begun = self.calls + 1
+        self.calls += count
+        names = [f"toolu_{self.headers.get(SESSION, '')}_{n}" for n in range(begun, begun + count)]
+        calls = [use(name, "Bash", **{"command": "cat a.txt", **given}) for name in names]
+        self.messages += [assistant(*calls), user(*(gave(name, result) for name in names))]
         return await self.asks(None)
 
 

@@ -17,9 +17,15 @@ from reverie.api import RulesModel
 from reverie.apps.proxy import ProxyAddress, run, upstreams_of
 from reverie.middleware import EngineRules, ShadowRules
 from reverie.store import Project
+from reverie.testing import Provider, provider
 from reverie.world import Notice
 
 KEY = "a-client-key"
+PATHS = {
+    "messages": "anthropic/v1/messages",
+    "chat": "openai/v1/chat/completions",
+    "responses": "openai/v1/responses",
+}
 READ = {"name": "Read", "description": "d", "input_schema": {"type": "object", "properties": {}}}
 
 
@@ -71,3 +77,13 @@ def proxied(home: Path, upstream: str, **given: Any) -> Generator[Through]:
         )
         yield Through(ready.result(30), home, notices, told)
         going.cancel()
+
+
+@contextmanager
+def standing(home: Path, answers: Any = None, **given: Any) -> Generator[tuple[Provider, Through]]:
+    """A provider that says one thing, unless it is told others, and a proxy in front of it."""
+    with (
+        provider((lambda body: "Good.") if answers is None else answers) as upstream,
+        proxied(home, upstream.anthropic_url, **given) as proxy,
+    ):
+        yield upstream, proxy

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import reverie
+from reverie.middleware import Engine
 from reverie.testing import Provider, provider
-from tests.proxy.clients import BIG, Client, engine, result
+from tests.proxy.clients import BIG, Client, assistant, gave, ran, result, use, user
 from tests.proxy.proxied import READ, proxied
 
 pytestmark = pytest.mark.spec("B15")
@@ -43,10 +44,7 @@ def _asked(client: Any, messages: list[Any], **more: Any) -> dict[str, Any]:
     found = client.messages.create(
         model="claude-opus-5-5", max_tokens=99, messages=messages, tools=[READ], **more
     )
-    return {
-        "role": "assistant",
-        "content": [b.model_dump(exclude_none=True) for b in found.content],
-    }
+    return assistant(*(b.model_dump(exclude_none=True) for b in found.content))
 
 
 both = pytest.mark.parametrize("way", [by_proxy, by_wrap])
@@ -60,11 +58,10 @@ def test_a_fact_of_one_conversation_is_there_in_the_next(
     project.mkdir()
     with provider(lambda body: "I will keep that in mind.") as upstream:
         with way(home, project, upstream) as ask:
-            ask([{"role": "user", "content": f"Please remember: {FACT}."}])
+            ask([user(f"Please remember: {FACT}.")])
         with by_proxy(home, project, upstream) as ask:
-            messages: list[Any] = [{"role": "user", "content": "How do I test the database?"}]
-            messages.append(ask(messages))
-            messages.append({"role": "user", "content": "And what of mocks in those tests?"})
+            messages = [user("How do I test the database?")]
+            messages += [ask(messages), user("And what of mocks in those tests?")]
             ask(messages)
     _, first, second = upstream.requests
     assert "real database" in json.dumps(first.messages)
@@ -74,16 +71,10 @@ def test_a_fact_of_one_conversation_is_there_in_the_next(
 @both
 def test_a_large_result_leaves_once_and_for_good(way: Any, home: Path, tmp_path: Path) -> None:
     with provider(lambda body: "Going on.") as upstream, way(home, tmp_path, upstream) as ask:
-        messages: list[Any] = [{"role": "user", "content": "Read these for me, please"}]
+        messages = [user("Read these for me, please")]
         for n in range(3):
-            use = {"type": "tool_use", "id": f"toolu_{n:016d}", "name": "Read", "input": {}}
-            found = {"type": "tool_result", "tool_use_id": use["id"], "content": BIG * 3}
-            messages += [
-                {"role": "assistant", "content": [use]},
-                {"role": "user", "content": [found]},
-            ]
-            messages.append(ask(messages))
-            messages.append({"role": "user", "content": f"Go on with number {n}, please"})
+            messages += ran(f"toolu_{n:016d}", BIG * 3)
+            messages += [ask(messages), user(f"Go on with number {n}, please")]
     sent = upstream.requests
     assert all(later.extends(earlier) for earlier, later in pairwise(sent))
     assert len(json.dumps(sent[-1].messages)) < len(json.dumps(messages)) / 4
@@ -96,40 +87,24 @@ def test_what_the_provider_says_comes_back_as_it_is(way: Any, home: Path, tmp_pa
         way(home, tmp_path, upstream) as ask,
         pytest.raises(anthropic.APIStatusError),
     ):
-        ask([{"role": "assistant", "content": "I begin, which nobody may."}])
+        ask([assistant("I begin, which nobody may.")])
 
 
 @pytest.mark.parametrize(
     "messages",
     [
-        [
-            {
-                "role": "user",
-                "content": [{"type": "tool_result", "tool_use_id": "x", "content": BIG}],
-            }
-        ],
-        [
-            {"role": "user", "content": "Go"},
-            {
-                "role": "assistant",
-                "content": [{"type": "tool_use", "id": "a", "name": "Read", "input": {}}] * 2,
-            },
-            {
-                "role": "user",
-                "content": [{"type": "tool_result", "tool_use_id": "a", "content": ""}] * 2,
-            },
-        ],
-        [{"role": "user", "content": []}],
+        [user(gave("x", BIG))],
+        [user("Go"), assistant(use("a"), use("a")), user(gave("a", ""), gave("a", ""))],
+        [user()],
         [{"role": "strange", "content": [{"type": "unknown", "deep": [{}]}]}, {"role": "user"}],
         [],
     ],
 )
 async def test_row_62_calls_and_results_that_do_not_fit_pass_as_they_are(
-    home: Path, messages: list[Any]
+    through: Engine, messages: list[Any]
 ) -> None:
     """What a client may send is the provider's to say; nothing of ours repairs or drops it."""
-    made = engine(home)
-    client = Client(made)
+    client = Client(through)
     client.marks = False
     client.messages = messages
     sent = await client.asks(None)
@@ -138,28 +113,15 @@ async def test_row_62_calls_and_results_that_do_not_fit_pass_as_they_are(
     assert [len(m.get("content", "")) for m in sent["messages"]] == [
         len(m.get("content", "")) for m in messages
     ]
-    await made.aclose()
 
 
-async def test_row_63_no_text_of_a_client_chooses_where_a_result_lies(home: Path) -> None:
-    made = engine(home)
-    client = Client(made, "../../escape")
+async def test_row_63_no_text_of_a_client_chooses_where_a_result_lies(
+    through: Engine, home: Path
+) -> None:
+    client = Client(through, "../../escape")
     client.says("Read it, please")
-    name = "../../../../x/y"
-    client.messages += [
-        {
-            "role": "assistant",
-            "content": [{"type": "tool_use", "id": name, "name": "Read", "input": {}}],
-        },
-        {
-            "role": "user",
-            "content": [
-                {"type": "tool_result", "tool_use_id": name, "content": f"saved at ../../x\n{BIG}"}
-            ],
-        },
-    ]
+    client.messages += ran("../../../../x/y", f"saved at ../../x\n{BIG}")
     text = result(await client.asks(None))
-    await made.aclose()
     stored = Path(text.partition("stored whole in ")[2].partition(";")[0])
     assert stored.is_relative_to(home / "projects")
     assert ".." not in str(stored)

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.proxy.clients import Client, engine
+from tests.proxy.clients import Client, assistant, engine, gave, text, use, user
 
 pytestmark = pytest.mark.spec("18.proxy")
 TOLD = "Please remember: we always deploy with the script ops/ship-nightly.sh."
@@ -17,22 +17,14 @@ CONTEXT = "As you answer, you may use this.\nContents of CLAUDE.md: we always us
 REMINDER = f"<system-reminder>\n{CONTEXT * 120}</system-reminder>"
 
 
-def text(words: str) -> dict[str, str]:
-    return {"type": "text", "text": words}
-
-
-async def told(home: Path, folder: Path, *blocks: dict[str, str], called: str = "c1") -> str:
+async def told(home: Path, folder: Path, *blocks: dict[str, str]) -> str:
     """What goes up in another conversation of the project."""
     await anyio.Path(folder).mkdir()
     first = engine(home)
     client = Client(first, folder=str(folder))
     if blocks[0]["type"] == "tool_result":
-        call = {"type": "tool_use", "id": called, "name": "Read", "input": {}}
-        client.messages = [
-            {"role": "user", "content": "Read it, please"},
-            {"role": "assistant", "content": [call]},
-        ]
-    client.messages.append({"role": "user", "content": list(blocks)})
+        client.messages = [user("Read it, please"), assistant(use("c1"))]
+    client.messages.append(user(*blocks))
     await client.asks()
     await first.aclose()
     second = engine(home)
@@ -41,35 +33,24 @@ async def told(home: Path, folder: Path, *blocks: dict[str, str], called: str = 
     return json.dumps(sent)
 
 
-async def test_a_fact_behind_the_clients_reminder_is_kept(home: Path, tmp_path: Path) -> None:
-    sent = await told(home, tmp_path / "p", text(REMINDER), text(TOLD))
-    assert "ship-nightly.sh" in sent
-    assert "tabs" not in sent
+INTERRUPTED = text("[Request interrupted by user for tool use]")
+LOOK = text("Look at the folder, please")
+KEPT = {
+    "behind its reminder": [text(REMINDER), text(TOLD)],
+    "behind an interrupted tool": [gave("c1", "Interrupted"), INTERRUPTED, text(TOLD)],
+}
+NOT_LEARNED = {
+    "a reminder": [text(f"<system-reminder>{TOLD}</system-reminder>"), LOOK],
+    "an output": [text(f"<local-command-stdout>{TOLD}</local-command-stdout>"), LOOK],
+    "its surroundings": [text(f"<environment_context>{TOLD}</environment_context>"), LOOK],
+    "a result that nobody asked for": [gave("gone", TOLD), text("What is that?")],
+}
 
 
-async def test_a_fact_told_behind_an_interrupted_tool_is_kept(home: Path, tmp_path: Path) -> None:
-    result = {"type": "tool_result", "tool_use_id": "c1", "content": "Interrupted"}
-    notice = "[Request interrupted by user for tool use]"
-    sent = await told(home, tmp_path / "p", result, text(notice), text(TOLD))
-    assert "ship-nightly.sh" in sent
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        f"<system-reminder>{TOLD}</system-reminder>",
-        f"<local-command-stdout>{TOLD}</local-command-stdout>",
-        f"<environment_context>{TOLD}</environment_context>",
-    ],
-)
-async def test_what_the_client_says_itself_is_not_learned(
-    home: Path, tmp_path: Path, words: str
+@pytest.mark.parametrize("case", [*KEPT, *NOT_LEARNED])
+async def test_the_users_word_is_kept_and_what_the_client_says_itself_is_not_learned(
+    home: Path, tmp_path: Path, case: str
 ) -> None:
-    sent = await told(home, tmp_path / "p", text(words), text("Look at the folder, please"))
-    assert "ship-nightly.sh" not in sent
-
-
-async def test_a_result_that_nobody_asked_for_is_not_the_users(home: Path, tmp_path: Path) -> None:
-    orphan = {"type": "tool_result", "tool_use_id": "gone", "content": TOLD}
-    sent = await told(home, tmp_path / "p", orphan, text("What is that?"), called="other")
-    assert "ship-nightly.sh" not in sent
+    sent = await told(home, tmp_path / "p", *(KEPT | NOT_LEARNED)[case])
+    assert ("ship-nightly.sh" in sent) is (case in KEPT)
+    assert "tabs" not in sent

@@ -12,7 +12,7 @@ import pytest
 from tests.cancels import Hit, cancelled_at
 from tests.conftest import Scale
 from tests.faults import quick_folder
-from tests.proxy.clients import BIG, Client, engine, extends
+from tests.proxy.clients import BIG, Client, assistant, engine, extends
 
 pytestmark = [pytest.mark.spec("1.courses")]
 
@@ -25,7 +25,7 @@ async def course(home: Path, at: int, hops: int) -> Hit:
     client.says("Now the long one")
     await client.round(BIG)
     first = client.sent[-1]
-    client.messages.append({"role": "assistant", "content": "I have read it."})
+    client.messages.append(assistant("I have read it."))
     client.says("And the next, in other words")
     hit = await cancelled_at(client.asks, at, hops)
     if client.messages[-1]["role"] == "assistant":  # it came through before the cancel

@@ -25,6 +25,7 @@ from reverie.middleware import (
     session_line,
 )
 from reverie.transcript import dump
+from tests.proxy.clients import assistant, gave, text, user
 
 pytestmark = [pytest.mark.spec("1.matching")]
 MARK = {"cache_control": {"type": "ephemeral"}}
@@ -36,18 +37,12 @@ MARK = {"cache_control": {"type": "ephemeral"}}
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ({"type": "text", "text": "a"}, {"type": "text", "text": "a", **MARK}),
-        ({"type": "text", "text": "a"}, {"type": "input_text", "text": "a"}),
+        (text("a"), {**text("a"), **MARK}),
+        (text("a"), {"type": "input_text", "text": "a"}),
         ({"type": "output_text", "text": "a", "annotations": []}, {"text": "a", "type": "text"}),
         ({"type": "x", "b": 1, "a": 2}, {"a": 2, "b": 1, "type": "x"}),
-        (
-            {"type": "tool_result", "tool_use_id": "t", "content": "a", "is_error": False},
-            {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "a"}]},
-        ),
-        (
-            {"type": "tool_result", "tool_use_id": "t", "content": None},
-            {"type": "tool_result", "tool_use_id": "t"},
-        ),
+        ({**gave("t", "a"), "is_error": False}, gave("t", [text("a")])),
+        (gave("t", None), {"type": "tool_result", "tool_use_id": "t"}),
     ],
 )
 def test_blocks_that_say_the_same_have_one_digest(one: Any, other: Any) -> None:
@@ -58,16 +53,10 @@ def test_blocks_that_say_the_same_have_one_digest(one: Any, other: Any) -> None:
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ({"type": "text", "text": "a"}, {"type": "text", "text": "b"}),
-        ({"type": "text", "text": "a"}, {"type": "thinking", "text": "a"}),
-        (
-            {"type": "tool_result", "tool_use_id": "t", "content": "a"},
-            {"type": "tool_result", "tool_use_id": "t", "content": "a", "is_error": True},
-        ),
-        (
-            {"type": "tool_result", "tool_use_id": "t", "content": "a"},
-            {"type": "tool_result", "tool_use_id": "u", "content": "a"},
-        ),
+        (text("a"), text("b")),
+        (text("a"), {"type": "thinking", "text": "a"}),
+        (gave("t", "a"), {**gave("t", "a"), "is_error": True}),
+        (gave("t", "a"), gave("u", "a")),
         ({"type": "x", "of": [1, {"text": "a"}]}, {"type": "x", "of": [1, {"text": "b"}]}),
     ],
 )
@@ -81,17 +70,17 @@ def test_marks_are_left_out_however_deep_they_stand() -> None:
 
 
 def test_the_content_of_a_result_is_known_by_what_it_holds() -> None:
-    assert chain.content("a") == [{"type": "text", "text": "a"}]
+    assert chain.content("a") == [text("a")]
     assert chain.content(None) == []
-    assert chain.content([{"type": "text", "text": "a", **MARK}]) == chain.content("a")
+    assert chain.content([{**text("a"), **MARK}]) == chain.content("a")
     assert chain.content_digest("a") == chain.content_digest([{"type": "input_text", "text": "a"}])
     assert chain.content_digest("a") != chain.content_digest("b")
     assert len(bytes.fromhex(chain.content_digest("a"))) == chain.SIZE
 
 
 def test_a_chain_has_every_block_its_role_and_whose_it_is() -> None:
-    begin, block = chain.seed("key"), chain.digest({"type": "text", "text": "a"})
-    other = chain.digest({"type": "text", "text": "b"})
+    begin, block = chain.seed("key"), chain.digest(text("a"))
+    other = chain.digest(text("b"))
     chains = {
         chain.extended(begin, "user", block),
         chain.extended(begin, "assistant", block),
@@ -176,10 +165,7 @@ def test_a_parent_is_of_the_same_project_and_told_by_the_deepest_chain() -> None
 
 
 def asked(texts: Sequence[str], session: str = "s", kind: Any = "main") -> Asked:
-    messages = [
-        {"role": "user" if n % 2 == 0 else "assistant", "content": text}
-        for n, text in enumerate(texts)
-    ]
+    messages = [(user, assistant)[n % 2](one) for n, one in enumerate(texts)]
     body = scan(dump({"model": "m", "messages": messages}), "messages", b"seed", "t", Known())
     return Asked(body, Caller(b"seed", session), kind)
 
@@ -227,6 +213,6 @@ def test_what_the_client_left_is_told_and_a_compaction_is_no_history() -> None:
 def test_only_the_newest_ends_are_remembered() -> None:
     assert MOST > 1_000
     ends = Ends(2)
-    for text in ("a", "b", "c"):
-        ends.followed(asked([text]), made())
-    assert [ends.goes_on(asked([text, "x", "y"])) for text in "abc"] == [False, True, True]
+    for one in ("a", "b", "c"):
+        ends.followed(asked([one]), made())
+    assert [ends.goes_on(asked([one, "x", "y"])) for one in "abc"] == [False, True, True]

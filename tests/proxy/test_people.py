@@ -15,15 +15,11 @@ import pytest
 
 import reverie
 from reverie.testing import Provider, provider
-from tests.proxy.proxied import READ, Through, proxied
+from tests.proxy.clients import assistant, user
+from tests.proxy.proxied import PATHS, READ, Through, proxied, standing
 
 pytestmark = pytest.mark.spec("18.proxy")
-FORMS = ("messages", "chat", "responses")
-PATHS = {
-    "messages": "anthropic/v1/messages",
-    "chat": "openai/v1/chat/completions",
-    "responses": "openai/v1/responses",
-}
+FORMS = tuple(PATHS)
 OPENING = "Good morning, I have a question about the walnut project"
 ASK = "What do you know about the walnut allergy and the walnut house?"
 FACTS = {"ada": "the walnut allergy of mine is severe", "bob": "the walnut house is 7 Elm Road"}
@@ -55,16 +51,15 @@ class Talk:
 
     def says(self, text: str, *, stream: bool = False, session: str = "") -> str:
         """One request; gives what it was told to have been done."""
-        self.said.append({"role": "user", "content": text})
+        self.said.append(user(text))
         key = "input" if self.form == "responses" else "messages"
         body = {"model": "claude-opus-5-5", "stream": stream, **self.who, key: self.said}
         if self.form == "messages":
             body |= {"max_tokens": 99, "tools": [READ]}
-        found = self.proxy.post(
-            PATHS[self.form], body, {**self.headers, **({"session-id": session} if session else {})}
-        )
+        headers = self.headers | ({"session-id": session} if session else {})
+        found = self.proxy.post(PATHS[self.form], body, headers)
         assert found.status_code == 200, found.text
-        self.said.append({"role": "assistant", "content": "Good."})
+        self.said.append(assistant("Good."))
         return found.headers["x-reverie"]
 
 
@@ -121,7 +116,7 @@ def test_people_behind_one_key_have_a_memory_each(
 
 
 def test_a_session_header_that_all_share_joins_nobody(home: Path) -> None:
-    with provider(lambda body: "Good.") as upstream, proxied(home, upstream.anthropic_url) as proxy:
+    with standing(home) as (upstream, proxy):
         for name in ("ada", "bob"):
             talk = Talk(proxy, "messages", named("user_id", name))
             talk.says(f"Please remember: {FACTS[name]}.", session="the-one")
@@ -160,11 +155,7 @@ def test_where_neither_folder_nor_person_is_known_nothing_is_told_or_learned(
 
 @pytest.mark.parametrize(
     "who",
-    [
-        {},
-        named("user_id", claude("me")),
-        named("user_id", claude("me", older=True)),
-    ],
+    [{}, named("user_id", claude("me")), named("user_id", claude("me", older=True))],
     ids=["nobody", "claude-code", "older-claude-code"],
 )
 def test_a_client_on_its_users_own_machine_keeps_the_memory_of_the_folder(
@@ -172,7 +163,7 @@ def test_a_client_on_its_users_own_machine_keeps_the_memory_of_the_folder(
 ) -> None:
     with reverie.Memory(tmp_path, home=home) as memory:
         memory.add(FACTS["ada"])
-    with provider(lambda body: "Good.") as upstream, proxied(home, upstream.anthropic_url) as proxy:
+    with standing(home) as (upstream, proxy):
         Talk(proxy, "messages", who, tmp_path).says(ASK)
         other = Talk(proxy, "messages", named("user_id", "eve"), tmp_path)
         other.says(ASK)
@@ -184,13 +175,13 @@ def test_a_client_on_its_users_own_machine_keeps_the_memory_of_the_folder(
 def test_a_persons_memory_in_a_folder_is_the_one_of_that_user(home: Path, tmp_path: Path) -> None:
     with reverie.Memory(tmp_path, user="ada", home=home) as memory:
         memory.add(FACTS["ada"])
-    with provider(lambda body: "Good.") as upstream, proxied(home, upstream.anthropic_url) as proxy:
+    with standing(home) as (upstream, proxy):
         Talk(proxy, "chat", {"user": "ada"}, tmp_path).says(ASK)
     assert TOLD["ada"] in sent(upstream)[0]
 
 
 def test_no_header_leads_into_the_memory_of_another(home: Path, tmp_path: Path) -> None:
-    with provider(lambda body: "Good.") as upstream, proxied(home, upstream.anthropic_url) as proxy:
+    with standing(home) as (upstream, proxy):
         Talk(proxy, "chat", {"user": "ada"}, tmp_path).says(f"Please remember: {FACTS['ada']}.")
         Talk(proxy, "chat", {"user": "ada"}, tmp_path).says(OPENING)
         (place,) = home.glob("projects/*/users/*")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
@@ -13,75 +12,22 @@ import pytest
 from reverie.apps.proxy.sealing import sealing
 from reverie.settings import DEFAULTS
 from reverie.testing import provider
-from tests.proxy.proxied import Through, proxied
+from tests.proxy.clients import assistant, user
+from tests.proxy.clients import text as block
+from tests.proxy.forms import Call, asking, conversation, offered, results
+from tests.proxy.proxied import PATHS, Through, proxied, standing
 
 pytestmark = pytest.mark.spec("18.proxy")
 LINES = [f"{n}\tvalue {n} of a file that somebody reads" for n in range(1, 6_000)]
 FILE = "\n".join(LINES[:3_000])  # a file that has numbers of its own, over the limit
-PATHS = {
-    "messages": "anthropic/v1/messages",
-    "chat": "openai/v1/chat/completions",
-    "responses": "openai/v1/responses",
-}
-Call = tuple[str, dict[str, Any], Any]  # a tool, what it is given, what it gives
 
 
 def text(size: int) -> str:
     return "\n".join(LINES)[:size]
 
 
-def offered(form: str, name: str) -> dict[str, Any]:
-    plain = {"name": name, "description": "d"}
-    schema = {"type": "object", "properties": {}}
-    if form == "messages":
-        return {**plain, "input_schema": schema}
-    if form == "chat":
-        return {"type": "function", "function": {**plain, "parameters": schema}}
-    return {"type": "function", **plain, "parameters": schema}
-
-
-def conversation(form: str, calls: list[Call]) -> list[Any]:
-    """A prompt, calls made at once, and their results."""
-    uses: list[Any] = []
-    got: list[Any] = []
-    for n, (tool, given, result) in enumerate(calls):
-        ident, arguments = f"call_{n}", json.dumps(given)
-        if form == "messages":
-            uses.append({"type": "tool_use", "id": ident, "name": tool, "input": given})
-            got.append({"type": "tool_result", "tool_use_id": ident, "content": result})
-        elif form == "chat":
-            function = {"name": tool, "arguments": arguments}
-            uses.append({"id": ident, "type": "function", "function": function})
-            got.append({"role": "tool", "tool_call_id": ident, "content": result})
-        else:
-            call = {"type": "function_call", "call_id": ident, "name": tool}
-            uses.append({**call, "arguments": arguments})
-            got.append({"type": "function_call_output", "call_id": ident, "output": result})
-    prompt = {"role": "user", "content": "Read them, please"}
-    if form == "messages":
-        return [prompt, {"role": "assistant", "content": uses}, {"role": "user", "content": got}]
-    if form == "chat":
-        return [prompt, {"role": "assistant", "content": None, "tool_calls": uses}, *got]
-    return [prompt, *uses, *got]
-
-
-def results(form: str, messages: list[Any]) -> list[str]:
-    found: list[Any] = []
-    for one in messages:
-        if form == "messages" and isinstance(one["content"], list):
-            found += [b["content"] for b in one["content"] if b["type"] == "tool_result"]
-        elif one.get("role") == "tool" or one.get("type") == "function_call_output":
-            found.append(one["content" if form == "chat" else "output"])
-    return [one if isinstance(one, str) else one[0]["text"] for one in found]
-
-
 def asked(proxy: Through, form: str, calls: list[Call], model: str = "claude-opus-5-5") -> None:
-    key = "input" if form == "responses" else "messages"
-    body: dict[str, Any] = {"model": model, key: conversation(form, calls)}
-    names = dict.fromkeys(("Bash", *(tool for tool, _, _ in calls)))
-    body["tools"] = [offered(form, name) for name in names]
-    body |= {"max_tokens": 99} if form == "messages" else {}
-    proxy.post(PATHS[form], body, {"authorization": "Bearer a-key"})
+    proxy.post(PATHS[form], asking(form, calls, model), {"authorization": "Bearer a-key"})
 
 
 CLAUDE = "Read", {"file_path": "/p/a.py", "offset": 1, "limit": 900}
@@ -112,10 +58,7 @@ NOT_WHOLE = [
 def test_a_file_read_by_its_path_arrives_whole(home: Path, case: Any, policy: Any) -> None:
     form, tool, given, size, model = case
     seal = None if policy == "store" else sealing(policy)
-    with (
-        provider(lambda body: "Good.") as upstream,
-        proxied(home, upstream.anthropic_url, seal=seal) as proxy,
-    ):
+    with standing(home, seal=seal) as (upstream, proxy):
         asked(proxy, form, [(tool, given, text(size))], model)
     (found,) = results(form, upstream.requests[0].messages)
     assert (found == text(size)) is (case in WHOLE)
@@ -131,10 +74,7 @@ def test_ten_reads_at_once_stay_and_other_results_make_room(
     seal = None if policy == "store" else sealing(policy)
     reads: list[Call] = [(*CLAUDE, f"file {n}\n{text(21_000)}") for n in range(10)]
     shell: Call = ("Bash", {"command": "make"}, text(7_900))
-    with (
-        provider(lambda body: "Good.") as upstream,
-        proxied(home, upstream.anthropic_url, seal=seal) as proxy,
-    ):
+    with standing(home, seal=seal) as (upstream, proxy):
         asked(proxy, form, [*reads, shell])
     found = results(form, upstream.requests[0].messages)
     assert found[:10] == [result for _, _, result in reads]
@@ -172,7 +112,7 @@ DECORATED = {
         f"<path>/p/a.py</path>\n<content>\n{numbered('{}: ')}\n\n(End of file)\n</content>",
         f"<path>/p/a.py</path>\n<content>\n{FILE}\n\n(End of file)\n</content>",
     ),
-    "blocks": (CLAUDE, [{"type": "text", "text": numbered("{}\t")}], FILE),
+    "blocks": (CLAUDE, [block(numbered("{}\t"))], FILE),
     "cat -n": (QWEN, numbered("{:6}\t"), FILE),
 }
 PLAIN = {
@@ -192,10 +132,7 @@ def test_a_stored_copy_holds_the_file_and_not_its_tools_numbers(
     home: Path, form: str, name: str
 ) -> None:
     call, given, kept = DECORATED[name] if name in DECORATED else (*PLAIN[name], PLAIN[name][1])
-    with (
-        provider(lambda body: "Good.") as upstream,
-        proxied(home, upstream.anthropic_url) as proxy,
-    ):
+    with standing(home) as (upstream, proxy):
         asked(proxy, form, [(*call, given)])
     (found,) = results(form, upstream.requests[0].messages)
     stored = Path(found.partition("stored whole in ")[2].partition(";")[0])
@@ -208,16 +145,13 @@ def test_a_read_that_is_sealed_is_kept_without_numbers_too(home: Path) -> None:
     messages: list[Any] = []
     for n in range(8):
         rounds = conversation("messages", [(*CLAUDE, f"{given}\n   900→file {n}")])
-        rounds[0] = {"role": "user", "content": f"Read number {n}, please"}
+        rounds[0] = user(f"Read number {n}, please")
         rounds[1]["content"][0]["id"] = rounds[2]["content"][0]["tool_use_id"] = f"call_{n}"
-        messages += [*rounds, {"role": "assistant", "content": "I have read it."}]
-    messages.append({"role": "user", "content": "Which was the last?"})
+        messages += [*rounds, assistant("I have read it.")]
+    messages.append(user("Which was the last?"))
     body = {"model": "claude-opus-5-5", "max_tokens": 99, "messages": messages}
     body["tools"] = [offered("messages", "Read")]
-    with (
-        provider(lambda body: "Good.") as upstream,
-        proxied(home, upstream.anthropic_url, seal=sealing("collapse")) as proxy,
-    ):
+    with standing(home, seal=sealing("collapse")) as (_, proxy):
         proxy.post(PATHS["messages"], body)
     kept = [path.read_text() for path in home.glob("projects/**/sealed/*.txt")]
     assert [one for one in kept if "value 17 of a file" in one]

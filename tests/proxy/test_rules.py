@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -18,25 +17,24 @@ from tests.proxy.clients import (
     BIG,
     MARK,
     Client,
+    assistant,
     blocks,
     engine,
     extends,
+    gave,
     marks,
+    ran,
     reminders,
     result,
+    text,
+    use,
+    user,
 )
-from tests.proxy.proxied import READ
+from tests.proxy.proxied import READ, standing
 
 pytestmark = pytest.mark.spec("18.proxy-rules")
 FACT = "Integration tests must hit a real database, never mocks"
 ASK = "How should I write integration tests for the database?"
-
-
-@pytest.fixture
-async def through(home: Path) -> AsyncGenerator[Engine]:
-    made = engine(home)
-    yield made
-    await made.aclose()
 
 
 @pytest.fixture
@@ -54,8 +52,7 @@ def chains(messages: list[Any], credential: str = "k") -> list[bytes]:
 
 
 def said(*texts: str) -> list[Any]:
-    roles = ("user", "assistant")
-    return [{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)]
+    return [(user, assistant)[n % 2](one) for n, one in enumerate(texts)]
 
 
 # Matching
@@ -70,46 +67,17 @@ def test_rule_01_the_chain_depends_on_the_credential_and_what_was_said_alone() -
 
 
 def test_rule_02_marks_strings_and_thinking_make_no_difference() -> None:
-    plain = [
-        {"role": "user", "content": "a"},
-        {
-            "role": "assistant",
-            "content": [{"type": "tool_use", "id": "t", "name": "n", "input": {"a": 1, "b": 2}}],
-        },
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "r"}]},
-    ]
+    marked = {"cache_control": MARK}
+    plain = [user("a"), assistant(use("t", "n", a=1, b=2)), user(gave("t", "r"))]
+    thinking = {"type": "thinking", "thinking": "hm", "signature": "s"}
     other = [
-        {"role": "user", "content": [{"type": "text", "text": "a", "cache_control": MARK}]},
-        {
-            "role": "assistant",
-            "content": [
-                {"type": "thinking", "thinking": "hm", "signature": "s"},
-                {"type": "tool_use", "id": "t", "name": "n", "input": {"b": 2, "a": 1}},
-            ],
-        },
-        {
-            "role": "user",
-            "content": [
-                {
-                    "type": "tool_result",
-                    "tool_use_id": "t",
-                    "is_error": False,
-                    "cache_control": MARK,
-                    "content": [{"type": "text", "text": "r"}],
-                }
-            ],
-        },
+        user({**text("a"), **marked}),
+        assistant(thinking, use("t", "n", b=2, a=1)),
+        user({**gave("t", [text("r")]), "is_error": False, **marked}),
     ]
     assert chains(plain)[-1] == chains(other)[-1]
-    split = [
-        *plain[:2],
-        {"role": "user", "content": plain[2]["content"]},
-        {"role": "user", "content": "x"},
-    ]
-    joined = [
-        *plain[:2],
-        {"role": "user", "content": [*plain[2]["content"], {"type": "text", "text": "x"}]},
-    ]
+    split = [*plain, user("x")]
+    joined = [*plain[:2], user(gave("t", "r"), text("x"))]
     assert chains(split) == chains(joined)
 
 
@@ -147,10 +115,7 @@ async def test_rule_05_a_result_is_known_by_its_call_and_content(through: Engine
     client.says("Read it, please")
     sent = await client.round()
     assert "<persisted-output>" in result(sent)
-    client.messages = [
-        {"role": "user", "content": "A summary of all before."},
-        *client.messages[1:],
-    ]
+    client.messages[0] = user("A summary of all before.")
     assert result(await client.asks(None)) == result(sent)
     client.messages[-1]["content"][0]["content"] = BIG + "!"
     other = result(await client.asks(None))
@@ -164,10 +129,7 @@ async def test_rule_06_a_reminder_follows_its_block_though_the_message_grows(
     client = Client(through, folder=project)
     sent = await client.says(ASK).asks(None)
     assert len(reminders(sent)) == 1
-    client.messages[-1]["content"] = [
-        {"type": "text", "text": ASK},
-        {"type": "text", "text": "[Request interrupted by user]"},
-    ]
+    client.messages[-1] = user(text(ASK), text("[Request interrupted by user]"))
     grown = await client.asks(None)
     assert extends(grown, sent)
 
@@ -175,17 +137,7 @@ async def test_rule_06_a_reminder_follows_its_block_though_the_message_grows(
 async def test_rule_07_what_was_sent_before_stays_as_it_was(through: Engine) -> None:
     client = Client(through)
     client.says("Read it, please")
-    client.messages += [
-        {
-            "role": "assistant",
-            "content": [{"type": "tool_use", "id": "old", "name": "Read", "input": {}}],
-        },
-        {
-            "role": "user",
-            "content": [{"type": "tool_result", "tool_use_id": "old", "content": BIG}],
-        },
-        {"role": "assistant", "content": "I have read it."},
-    ]
+    client.messages += [*ran("old", BIG), assistant("I have read it.")]
     sent = await client.says("Go on with it").asks()
     assert result(sent) == BIG
     del client.messages[3:]  # a rewind to just behind the result
@@ -237,8 +189,8 @@ async def test_rule_09_what_was_forgotten_meanwhile_does_not_go_up_again(
     first = await client.says(ASK).asks()
     assert "real database" in reminders(first)[0]
     with Folder(through.rules.shadows.own.home / "proxy") as folder:
-        text = folder.read("decisions.jsonl").decode()
-        folder.write("decisions.jsonl", text.replace("real database", "[forgotten]").encode())
+        kept = folder.read("decisions.jsonl")
+        folder.write("decisions.jsonl", kept.replace(b"real database", b"[forgotten]"))
     again = await client.says("And the others, in the same way?").asks()
     assert "real database" not in json.dumps(again, ensure_ascii=False)
 
@@ -249,12 +201,12 @@ async def test_rule_10_a_preview_has_both_ends_and_nothing_that_changes(tmp_path
         made = engine(tmp_path / name)
         client = Client(made)
         client.says("Read it, please")
-        text = result(await client.round())
+        shown = result(await client.round())
         await made.aclose()
-        stored = text.partition("stored whole in ")[2].partition(";")[0]
-        found.append(text.replace(stored, ""))
-        assert BIG.splitlines()[0] in text
-        assert BIG.splitlines()[-1] in text
+        stored = shown.partition("stored whole in ")[2].partition(";")[0]
+        found.append(shown.replace(stored, ""))
+        assert BIG.splitlines()[0] in shown
+        assert BIG.splitlines()[-1] in shown
     assert found[0] == found[1]
 
 
@@ -292,11 +244,8 @@ async def test_rule_13_reminders_join_prompts_of_the_main_thread_alone(
     compaction = main.body()
     compaction["messages"] = [
         *main.messages[:-1],
-        {
-            "role": "assistant",
-            "content": [{"type": "text", "text": "Fine.", "cache_control": MARK}],
-        },
-        {"role": "user", "content": "Summarise everything said so far"},
+        assistant({**text("Fine."), "cache_control": MARK}),
+        user("Summarise everything said so far"),
     ]
     out = await main.out(compaction)
     assert extends(main.sent[-1], sent)
@@ -362,13 +311,11 @@ async def test_rule_16_spare_marks_where_they_pay_and_never_more_than_four(throu
     full = Client(through, "full")
     full.says("Read these, please")
     body = full.body()
-    body["system"] = [
-        {"type": "text", "text": t, "cache_control": {**MARK, "ttl": "1h"}} for t in "ab"
-    ]
+    body["system"] = [{**text(t), "cache_control": {**MARK, "ttl": "1h"}} for t in "ab"]
     await full.out(body)
     assert full.sent[-1]["tools"][-1]["cache_control"] == {**MARK, "ttl": "1h"}
     assert marks(full.sent[-1]) == 4
-    body["system"] = [{"type": "text", "text": t, "cache_control": MARK} for t in "abc"]
+    body["system"] = [{**text(t), "cache_control": MARK} for t in "abc"]
     await full.out(body)
     assert marks(full.sent[-1]) == 4
 
@@ -389,10 +336,7 @@ async def test_rule_17_a_history_that_is_not_added_to_gets_no_mark(through: Engi
     client.tools = []
     client.messages = said("repository", "Ok.", "files as they are")
     await client.asks()
-    client.messages = [
-        *said("repository", "Ok.", "first question", "Fine."),
-        *said("files as they are now"),
-    ]
+    client.messages = said("repository", "Ok.", "first question", "Fine.", "files as they are now")
     assert marks(await client.asks()) == 0
 
 
@@ -404,7 +348,7 @@ async def test_rule_17_nothing_is_injected_into_a_history_that_is_written_anew(
     client.tools = []
     client.messages = said("repository", "Ok.", ASK)
     assert len(reminders(await client.asks())) == 1
-    client.messages = [*said("repository", "Ok.", "asked before", "Fine."), *said(f"{ASK} Again")]
+    client.messages = said("repository", "Ok.", "asked before", "Fine.", f"{ASK} Again")
     assert not reminders(await client.asks())
     other = Client(through, "", folder=project)
     other.tools = []
@@ -414,10 +358,7 @@ async def test_rule_17_nothing_is_injected_into_a_history_that_is_written_anew(
 
 
 async def test_rule_19_usage_is_left_as_it_comes(home: Path) -> None:
-    from reverie.testing import provider
-    from tests.proxy.proxied import proxied
-
-    with provider(["Fine."]) as upstream, proxied(home, upstream.anthropic_url) as proxy:
+    with standing(home) as (upstream, proxy):
         body = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": said("Hello there")}
         usage = proxy.post("anthropic/v1/messages", body).json()["usage"]
     assert usage["input_tokens"] == upstream.requests[0].tokens

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,25 @@ import pytest
 import reverie
 from reverie.middleware import Engine
 from reverie.testing import provider
-from tests.proxy.clients import BIG, Client, engine, extends, result
+from tests.proxy.clients import (
+    BIG,
+    Client,
+    assistant,
+    engine,
+    extends,
+    gave,
+    result,
+    text,
+    use,
+    user,
+)
+from tests.proxy.forms import asking, results
 from tests.proxy.test_anybody import both
 
 pytestmark = pytest.mark.spec("18.proxy")
 RULE = "Never run git push --force"
 AFTER = "goes against a rule from memory"
+TASK = "Bring it to the others, please"
 FORCED = {"command": "git push --force"}
 
 
@@ -30,30 +42,22 @@ def project(tmp_path: Path) -> Path:
     return found
 
 
-@pytest.fixture
-async def through(home: Path) -> AsyncGenerator[Engine]:
-    made = engine(home)
-    yield made
-    await made.aclose()
-
-
 def rule(project: Path, home: Path) -> None:
     with reverie.Memory(project, home=home) as memory:
         memory.add(RULE, type="feedback")
 
 
-def call(ident: str, given: dict[str, str] = FORCED) -> dict[str, Any]:
-    return {"type": "tool_use", "id": ident, "name": "Bash", "input": given}
-
-
-def gave(ident: str, content: Any = "done") -> dict[str, Any]:
-    return {"type": "tool_result", "tool_use_id": ident, "content": content}
+@pytest.fixture
+def client(through: Engine, home: Path, project: Path) -> Client:
+    """Somebody at work where the rule holds."""
+    rule(project, home)
+    return Client(through, folder=str(project)).says(TASK)
 
 
 def ran(messages: list[Any], *given: dict[str, Any]) -> None:
     """Calls with their results, as a client sends them."""
-    calls = [call(one["tool_use_id"]) for one in given]
-    messages += [{"role": "assistant", "content": calls}, {"role": "user", "content": list(given)}]
+    calls = [use(one["tool_use_id"], "Bash", **FORCED) for one in given]
+    messages += [assistant(*calls), user(*given)]
 
 
 @both
@@ -61,15 +65,15 @@ def test_a_rule_is_told_with_the_result_of_the_call_and_stays(
     way: Any, home: Path, project: Path
 ) -> None:
     rule(project, home)
-    messages: list[Any] = [{"role": "user", "content": "Bring it to the others, please"}]
+    messages: list[Any] = [user(TASK)]
     with provider(lambda body: "Going on.") as upstream, way(home, project, upstream) as ask:
-        ran(messages, gave("toolu_1"), gave("toolu_2", [{"type": "text", "text": "done"}]))
+        ran(messages, gave("toolu_1", "done"), gave("toolu_2", [text("done")]))
         messages.append(ask(messages))
         with reverie.Memory(project, home=home) as memory:
             for one in memory.list():
                 memory.remove(one.file)
-        messages.append({"role": "user", "content": "Once more, please"})
-        ran(messages, gave("toolu_3"))
+        messages.append(user("Once more, please"))
+        ran(messages, gave("toolu_3", "done"))
         ask(messages)
     first, second = upstream.requests
     assert second.extends(first)
@@ -81,29 +85,21 @@ def test_a_rule_is_told_with_the_result_of_the_call_and_stays(
     assert json.dumps(second.messages).count(AFTER) == 1  # and the second turn has no rule
 
 
-async def test_a_rule_is_told_again_in_the_next_turn_alone(
-    through: Engine, home: Path, project: Path
-) -> None:
-    rule(project, home)
-    client = Client(through, folder=str(project)).says("Bring it to the others, please")
+async def test_a_rule_is_told_again_in_the_next_turn_alone(client: Client) -> None:
     await client.asks(None)
     for count, ident in ((1, "a"), (1, "b")):
-        ran(client.messages, gave(ident))
+        ran(client.messages, gave(ident, "done"))
         assert json.dumps(await client.asks(None)).count(AFTER) == count
-    client.messages.append({"role": "assistant", "content": "Done."})
+    client.messages.append(assistant("Done."))
     await client.says("Now bring the other branch to them, please").asks(None)
-    ran(client.messages, gave("c"))
+    ran(client.messages, gave("c", "done"))
     assert AFTER in result(await client.asks(None))
     assert all(extends(later, earlier) for earlier, later in pairwise(client.sent))
-    assert through.figures.breaks == 0
+    assert client.engine.figures.breaks == 0
 
 
-@pytest.mark.parametrize("content", [BIG, [{"type": "text", "text": BIG}], [], ""])
-async def test_a_rule_joins_whatever_the_result_is(
-    through: Engine, home: Path, project: Path, content: Any
-) -> None:
-    rule(project, home)
-    client = Client(through, folder=str(project)).says("Bring it to the others, please")
+@pytest.mark.parametrize("content", [BIG, [text(BIG)], [], ""])
+async def test_a_rule_joins_whatever_the_result_is(client: Client, content: Any) -> None:
     ran(client.messages, gave("a", content))
     found = result(await client.asks(None))
     assert AFTER in found
@@ -112,8 +108,8 @@ async def test_a_rule_joins_whatever_the_result_is(
 
 async def test_what_went_out_without_a_rule_stays_without_it(home: Path, project: Path) -> None:
     made = engine(home)
-    client = Client(made, folder=str(project)).says("Bring it to the others, please")
-    ran(client.messages, gave("a"))
+    client = Client(made, folder=str(project)).says(TASK)
+    ran(client.messages, gave("a", "done"))
     before = await client.asks(None)
     rule(project, home)
     assert await client.asks(None) == before
@@ -121,7 +117,7 @@ async def test_what_went_out_without_a_rule_stays_without_it(home: Path, project
     again = engine(home)
     client.engine = again
     assert await client.asks(None) == before
-    ran(client.messages, gave("b"))
+    ran(client.messages, gave("b", "done"))
     after = await client.asks(None)
     assert extends(after, before)
     assert AFTER in result(after)
@@ -129,36 +125,28 @@ async def test_what_went_out_without_a_rule_stays_without_it(home: Path, project
 
 
 async def test_a_rule_that_a_hook_has_told_is_not_told_again(
-    through: Engine, home: Path, project: Path
+    client: Client, home: Path, project: Path
 ) -> None:
-    rule(project, home)
     with reverie.Memory(project, home=home) as memory:
         (found,) = memory.list()
     denied = f"Not run yet.\n\nThe user's rule ({found.file}):\n> {RULE}"
-    client = Client(through, folder=str(project)).says("Bring it to the others, please")
     await client.asks(None)
     ran(client.messages, gave("a", denied))
     assert AFTER not in json.dumps(await client.asks(None))
-    ran(client.messages, gave("b"))
+    ran(client.messages, gave("b", "done"))
     assert AFTER not in json.dumps(await client.asks(None))
 
 
-async def test_the_flag_switches_rules_off(through: Engine, home: Path, project: Path) -> None:
-    rule(project, home)
+async def test_the_flag_switches_rules_off(client: Client, home: Path) -> None:
     await anyio.Path(home / "flags.json").write_text('{"rules": false}')
-    client = Client(through, folder=str(project)).says("Bring it to the others, please")
-    ran(client.messages, gave("a"))
+    ran(client.messages, gave("a", "done"))
     assert AFTER not in json.dumps(await client.asks(None))
 
 
-async def test_a_sub_agents_calls_are_looked_at_too(
-    through: Engine, home: Path, project: Path
-) -> None:
-    rule(project, home)
-    agent = Client(through, folder=str(project), **{"x-claude-code-agent-id": "a1"})
-    agent.says("Bring it to the others, please")
-    ran(agent.messages, gave("a"))
-    assert AFTER in result(await agent.asks(None))
+async def test_a_sub_agents_calls_are_looked_at_too(client: Client) -> None:
+    client.headers["x-claude-code-agent-id"] = "a1"
+    ran(client.messages, gave("a", "done"))
+    assert AFTER in result(await client.asks(None))
 
 
 @pytest.mark.parametrize("form", ["chat", "responses"])
@@ -166,22 +154,9 @@ async def test_rules_are_told_in_the_formats_of_openai_too(
     through: Engine, home: Path, project: Path, form: Any
 ) -> None:
     rule(project, home)
-    given, said = json.dumps({"cmd": "git push -f"}), {"role": "user", "content": "Go on, please"}
-    if form == "chat":
-        function = {"name": "exec_command", "arguments": given}
-        one = {"id": "c", "type": "function", "function": function}
-        messages = [
-            said,
-            {"role": "assistant", "content": None, "tool_calls": [one]},
-            {"role": "tool", "tool_call_id": "c", "content": "done"},
-        ]
-        body = {"model": "gpt-5.6", "messages": messages}
-    else:
-        named = {"call_id": "c", "name": "exec_command", "arguments": given}
-        output = {"type": "function_call_output", "call_id": "c", "output": "done"}
-        body = {"model": "gpt-5.6", "input": [said, {"type": "function_call", **named}, output]}
+    body = asking(form, [("exec_command", {"cmd": "git push -f"}, "done")], "gpt-5.6")
     headers = {"authorization": "k", "x-reverie-project": str(project)}
     out = await through.outgoing(form, headers, json.dumps(body).encode())
     await through.answered(out, None)
-    last = next(iter(reversed(json.loads(out.body)["messages" if form == "chat" else "input"])))
-    assert AFTER in last["content" if form == "chat" else "output"]
+    (found,) = results(form, json.loads(out.body)["messages" if form == "chat" else "input"])
+    assert AFTER in found

@@ -10,60 +10,41 @@ import pytest
 from reverie.middleware import Body, Known, scan
 from reverie.transcript import dump
 from reverie.wire import Format
+from tests.proxy.clients import assistant, gave, text, use, user
 
 pytestmark = [pytest.mark.spec("1.matching")]
 MARK = {"cache_control": {"type": "ephemeral"}}
+CALLED = {"name": "Bash", "arguments": '{"command": "ls"}'}
 
 TALKS: dict[Format, list[dict[str, Any]]] = {
     "messages": [
-        {"role": "user", "content": "look"},
-        {
-            "role": "assistant",
-            "content": [
-                {"type": "thinking", "thinking": "hm", "signature": "s"},
-                {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}},
-            ],
-        },
-        {
-            "role": "user",
-            "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "a b"}],
-        },
-        {"role": "assistant", "content": [{"type": "text", "text": "Two files."}]},
-        {"role": "user", "content": [{"type": "text", "text": "thanks"}]},
+        user("look"),
+        assistant(
+            {"type": "thinking", "thinking": "hm", "signature": "s"},
+            use("t1", "Bash", command="ls"),
+        ),
+        user(gave("t1", "a b")),
+        assistant(text("Two files.")),
+        user(text("thanks")),
     ],
     "chat": [
-        {"role": "user", "content": "look"},
+        user("look"),
         {
             "role": "assistant",
             "content": None,
-            "tool_calls": [
-                {
-                    "id": "t1",
-                    "type": "function",
-                    "function": {"name": "Bash", "arguments": '{"command": "ls"}'},
-                }
-            ],
+            "tool_calls": [{"id": "t1", "type": "function", "function": CALLED}],
         },
         {"role": "tool", "tool_call_id": "t1", "content": "a b"},
-        {"role": "assistant", "content": "Two files."},
-        {"role": "user", "content": "thanks"},
+        assistant("Two files."),
+        user("thanks"),
     ],
     "responses": [
-        {"role": "user", "content": "look"},
+        user("look"),
         {"type": "reasoning", "id": "r1", "summary": []},
-        {
-            "type": "function_call",
-            "call_id": "t1",
-            "name": "Bash",
-            "arguments": '{"command": "ls"}',
-        },
+        {"type": "function_call", "call_id": "t1", **CALLED},
         {"type": "function_call_output", "call_id": "t1", "output": "a b"},
-        {
-            "type": "message",
-            "role": "assistant",
-            "content": [{"type": "output_text", "text": "Two files."}],
-        },
-        {"role": "user", "content": [{"type": "input_text", "text": "thanks"}]},
+        {"type": "message", **assistant({"type": "output_text", "text": "Two files."})},
+        user({"type": "input_text", "text": "thanks"}),
     ],
 }
 each_form = pytest.mark.parametrize("form", list(TALKS))
@@ -99,7 +80,7 @@ def test_what_is_read_on_from_what_is_known_is_what_is_read_at_once(form: Format
     for count in range(1, len(TALKS[form]) + 1):
         talk = TALKS[form][:count]
         assert read(form, talk, known).talk == read(form, talk).talk
-    changed = [{"role": "user", "content": "other"}, *TALKS[form][1:]]
+    changed = [user("other"), *TALKS[form][1:]]
     assert read(form, changed, known).talk == read(form, changed).talk
     spaced = json.dumps({"messages": TALKS[form], "input": TALKS[form]}, indent=1)
     met, new = (scan(spaced, form, b"seed", "t", one) for one in (known, Known()))
@@ -107,26 +88,25 @@ def test_what_is_read_on_from_what_is_known_is_what_is_read_at_once(form: Format
 
 
 def test_nothing_said_yet_was_answered_by_nobody() -> None:
-    assert read("messages", [{"role": "user", "content": "look"}]).answered == 0
+    assert read("messages", [user("look")]).answered == 0
     assert read("messages", []).answered == 0
 
 
 def test_a_conversation_that_is_one_text_is_the_users() -> None:
     (part,) = (body := read("responses", "look")).parts
     assert (part.role, part.kind, part.bare, body.raw(part)) == ("user", "text", True, '"look"')
-    assert part.chain == read("messages", [{"role": "user", "content": "look"}]).parts[0].chain
+    assert part.chain == read("messages", [user("look")]).parts[0].chain
 
 
 def test_marks_are_counted_wherever_they_stand_and_one_on_a_block_can_be_cut_out() -> None:
-    inner = {"type": "text", "text": "a", **MARK}
     blocks = [
-        {"type": "text", "text": "one", **MARK},
-        {**MARK, "type": "text", "text": "two"},
-        {"type": "tool_result", "tool_use_id": "t1", "content": [inner]},
-        {"type": "text", "text": "none"},
+        {**text("one"), **MARK},
+        {**MARK, **text("two")},
+        gave("t1", [{**text("a"), **MARK}]),
+        text("none"),
     ]
     more = {"system": [{"type": "text", "text": "s", **MARK}], "tools": [{"name": "x"}], **MARK}
-    body = read("messages", [{"role": "user", "content": blocks}], **more)
+    body = read("messages", [user(*blocks)], **more)
     assert [part.marks for part in body.parts] == [1, 1, 1, 0]
     assert body.marks == 5
     for part, block in zip(body.parts, blocks, strict=True):
@@ -140,7 +120,7 @@ def test_marks_are_counted_wherever_they_stand_and_one_on_a_block_can_be_cut_out
 
 
 def test_a_mark_on_a_system_that_is_a_text_is_none() -> None:
-    talk = [{"role": "user", "content": "look"}]
+    talk = [user("look")]
     assert read("messages", talk, system="cache_control", tools=[]).marks == 0
 
 
@@ -153,8 +133,8 @@ def test_a_mark_on_a_system_that_is_a_text_is_none() -> None:
     ],
 )
 def test_another_text_given_or_answered_is_another_conversation(item: dict[str, str]) -> None:
-    def ended(text: str) -> bytes:
-        told = {name: value.replace("{s}", text) for name, value in item.items()}
+    def ended(words: str) -> bytes:
+        told = {name: value.replace("{s}", words) for name, value in item.items()}
         return read("responses", [told]).parts[-1].chain
 
     assert ended("a") == ended("a") != ended("b")
@@ -162,7 +142,7 @@ def test_another_text_given_or_answered_is_another_conversation(item: dict[str, 
 
 def test_as_many_conversations_are_known_as_there_is_room_for() -> None:
     one, other = ("x" * 100, "y" * 50)
-    talk = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": one}]
+    talk = [user("hello"), assistant(one)]
     size = len(read("messages", talk).text)
 
     def known_after(most: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,22 @@ import pytest
 
 from reverie.apps.proxy import FOLDER
 from reverie.apps.proxy.sealing import sealing
-from tests.proxy.clients import MARK, Client, blocks, engine, extends, unmarked
+from tests.proxy.clients import (
+    MARK,
+    Client,
+    assistant,
+    blocks,
+    engine,
+    extends,
+    text,
+    unmarked,
+    user,
+)
 from tests.proxy.proxied import READ
 
 pytestmark = pytest.mark.spec("18.proxy")
 ROUNDS = 40
+TASK = "Read these files one after another, please"
 
 
 def _readable(home: Path, body: dict[str, Any]) -> list[str]:
@@ -26,17 +38,29 @@ def _readable(home: Path, body: dict[str, Any]) -> list[str]:
     return [path.read_text() for path in paths if path.exists()]
 
 
-async def test_collapse_seals_old_rounds_where_the_client_can_read_them(home: Path) -> None:
+@pytest.fixture
+async def client(home: Path) -> AsyncGenerator[Client]:
     made = engine(home, memory=False, seal=sealing("collapse"))
-    client = Client(made)
-    client.says("Read these files one after another, please")
+    yield Client(made)
+    await made.aclose()
+
+
+async def reads(client: Client) -> None:
+    """Many files, one after another."""
     for n in range(ROUNDS):
         await client.round(f"result {n}\n" + f"line of file {n}\n" * 400)
+
+
+async def test_collapse_seals_old_rounds_where_the_client_can_read_them(
+    client: Client, home: Path
+) -> None:
+    client.says(TASK)
+    await reads(client)
     last = client.sent[-1]
     whole = [len(json.dumps(client.messages)), len(json.dumps(last["messages"]))]
     assert whole[1] < whole[0] / 2
     assert any("line of file 3" in text for text in _readable(home, last))
-    await made.aclose()
+    await client.engine.aclose()
     again = engine(home, memory=False, seal=sealing("collapse"))
     same = Client(again)
     same.messages = client.messages
@@ -44,28 +68,22 @@ async def test_collapse_seals_old_rounds_where_the_client_can_read_them(home: Pa
     await again.aclose()
 
 
-async def test_nothing_is_sealed_where_the_client_cannot_read_it(home: Path) -> None:
-    made = engine(home, memory=False, seal=sealing("collapse"))
-    client = Client(made)
+async def test_nothing_is_sealed_where_the_client_cannot_read_it(client: Client) -> None:
     client.tools = [{**READ, "name": "weather"}]
-    client.says("Read these files one after another, please")
-    for n in range(ROUNDS):
-        await client.round(f"line of file {n}\n" * 400)
+    client.says(TASK)
+    await reads(client)
     assert len(json.dumps(client.sent[-1])) >= len(json.dumps(client.messages))
-    await made.aclose()
 
 
-async def test_nothing_more_is_sealed_where_the_client_sums_up(home: Path) -> None:
-    made = engine(home, memory=False, seal=sealing("collapse"))
-    client = Client(made)
-    client.says("Read these files one after another, please")
-    order = {"role": "user", "content": "Sum up what was said so far, for whoever goes on"}
+async def test_nothing_more_is_sealed_where_the_client_sums_up(client: Client) -> None:
+    client.says(TASK)
+    order = user("Sum up what was said so far, for whoever goes on")
     changed = 0
     for n in range(ROUNDS):
         before = client.sent[-1] if n else None
         last = await client.round(f"result {n}\n" + f"line of file {n}\n" * 400)
-        answer = {"type": "text", "text": "I have read it.", "cache_control": MARK}
-        behind = [*client.messages, {"role": "assistant", "content": [answer]}, order]
+        answer = assistant({**text("I have read it."), "cache_control": MARK})
+        behind = [*client.messages, answer, order]
         await client.out({**client.body(), "messages": behind})
         assert extends(client.sent.pop(), last)  # after an answer
         await client.out({**client.body(), "messages": [*client.body()["messages"], order]})
@@ -73,24 +91,18 @@ async def test_nothing_more_is_sealed_where_the_client_sums_up(home: Path) -> No
         assert before is None or extends(amid, before)
         changed += before is not None and not extends(last, before)
     assert changed  # so that a summary would have been the one to be sealed
-    await made.aclose()
 
 
-async def test_what_the_client_says_before_the_first_prompt_never_leaves(home: Path) -> None:
-    made = engine(home, memory=False, seal=sealing("collapse"))
-    client = Client(made)
+async def test_what_the_client_says_before_the_first_prompt_never_leaves(client: Client) -> None:
     rules = "<system-reminder>\n" + "We write short functions.\n" * 300 + "</system-reminder>"
-    prompt = {"type": "text", "text": "Read these files one after another, please"}
     client.messages = [
-        {"role": "user", "content": [{"type": "text", "text": rules}, prompt]},
+        user(text(rules), text(TASK)),
         {"role": "system", "content": "The environment is this.\n" * 100},
     ]
-    for n in range(ROUNDS):
-        await client.round(f"result {n}\n" + f"line of file {n}\n" * 400)
+    await reads(client)
     sent = unmarked(client.sent[-1]["messages"])
     assert len(json.dumps(sent)) < len(json.dumps(client.messages)) / 2
-    assert sent[0]["content"][0] == {"type": "text", "text": rules}
+    assert sent[0]["content"][0] == text(rules)
     assert len(sent[0]["content"]) > 1
     assert unmarked(client.messages[1]) in sent
     assert json.dumps(sent).count("short functions") == 300
-    await made.aclose()

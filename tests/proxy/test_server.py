@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import AbstractContextManager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,20 +21,23 @@ import pytest
 
 from reverie.apps.proxy import Passing
 from reverie.errors import InvalidMessage
-from reverie.testing import call, provider
+from reverie.testing import call
 from reverie.wire import Assembly, Events, Setback
+from tests.clients.line import Proxy
 from tests.conftest import Scale
-from tests.proxy.clients import BIG
-from tests.proxy.proxied import KEY, READ, Through, proxied
+from tests.processes import end
+from tests.proxy.clients import BIG, assistant, gave, ran, text, use, user
+from tests.proxy.forms import asking
+from tests.proxy.proxied import KEY, PATHS, READ, Through, proxied, standing
 from tests.proxy.sockets import HEAD, Raw, chunk, raw, sends
 
 pytestmark = pytest.mark.spec("18.proxy")
 BODY: dict[str, Any] = {
     "model": "claude-sonnet-4-5",
     "max_tokens": 99,
-    "messages": [{"role": "user", "content": "Hello there, how are you?"}],
+    "messages": [user("Hello there, how are you?")],
 }
-MESSAGES = "anthropic/v1/messages"
+MESSAGES = PATHS["messages"]
 TWO_LENGTHS = (
     b"POST %s HTTP/1.1\r\nhost: %s\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n"
     b"0\r\n\r\nGET / HTTP/1.1\r\n\r\n"
@@ -92,14 +96,10 @@ def test_the_proxy_listens_on_loopback_and_its_token_is_long(home: Path) -> None
 def test_unknown_paths_headers_and_betas_pass(home: Path) -> None:
     with raw(sends(OK)) as upstream, proxied(home, upstream.url) as proxy:
         data = b'{"anything": [1e3, "\\u00e9"]}'
-        headers = {
-            "anthropic-beta": "unknown-2027-01-01",
-            "x-new": "yes",
-            "x-reverie-project": "/p",
-        }
-        assert (
-            proxy.post("anthropic/v2/new%2Fthing?beta=true&x=%20", data, headers).content == b"{}"
-        )
+        known = {"anthropic-beta": "unknown-2027-01-01", "x-new": "yes", "x-api-key": KEY}
+        headers = {**known, "x-reverie-project": "/p"}
+        answer = proxy.post("anthropic/v2/new%2Fthing?beta=true&x=%20", data, headers)
+        assert answer.content == b"{}"
         httpx2.get(f"{proxy.address.anthropic}/v1/models", headers={"x-api-key": KEY})
         proxy.post("anthropic/v1/messages/count_tokens", data)
     asked, models, count = upstream.requests
@@ -107,11 +107,7 @@ def test_unknown_paths_headers_and_betas_pass(home: Path) -> None:
     assert models.startswith(b"GET /v1/models ")
     assert body_of(asked) == body_of(count) == data
     found = head_of(asked)
-    assert (found["anthropic-beta"], found["x-new"], found["x-api-key"]) == (
-        "unknown-2027-01-01",
-        "yes",
-        KEY,
-    )
+    assert {name: found[name] for name in known} == known
     assert found["accept-encoding"] == "identity"
     assert not [name for name in found if name.startswith("x-reverie")]
     assert found["host"] == urlsplit(upstream.url).netloc
@@ -131,18 +127,7 @@ def test_the_providers_headers_come_down_once_each(home: Path) -> None:
 
 def test_a_header_switches_it_off_for_a_request(home: Path) -> None:
     with raw(sends(OK)) as upstream, proxied(home, upstream.url) as proxy:
-        messages = [
-            {"role": "user", "content": "Read it"},
-            {
-                "role": "assistant",
-                "content": [{"type": "tool_use", "id": "t1", "name": "Read", "input": {}}],
-            },
-            {
-                "role": "user",
-                "content": [{"type": "tool_result", "tool_use_id": "t1", "content": BIG}],
-            },
-        ]
-        body = {**BODY, "messages": messages, "tools": [READ]}
+        body = {**BODY, "messages": [user("Read it"), *ran("t1", BIG)], "tools": [READ]}
         off = proxy.post(MESSAGES, body, {"X-Reverie": "off"})
         on = proxy.post(MESSAGES, body)
     assert off.headers["x-reverie"] == "off"
@@ -182,7 +167,7 @@ def test_row_61_an_upstream_that_is_down_is_said_and_asked_once(home: Path) -> N
 
 
 def test_no_key_is_stored_or_told(home: Path) -> None:
-    with provider(["Fine."] * 2) as upstream, proxied(home, upstream.anthropic_url) as proxy:
+    with standing(home) as (_, proxy):
         proxy.post(MESSAGES, BODY)
         proxy.post("openai/v1/chat/completions", BODY, {"authorization": f"Bearer {KEY}"})
     kept = [path for path in home.rglob("*") if path.is_file()]
@@ -218,59 +203,38 @@ def test_a_packed_answer_passes_though_it_was_not_asked_for(home: Path) -> None:
 
 def events(*blocks: dict[str, Any]) -> bytes:
     """A stream of the Messages API."""
-    start = {
-        "id": "m1",
-        "type": "message",
-        "role": "assistant",
-        "model": "m",
-        "content": [],
-        "usage": {"input_tokens": 3, "output_tokens": 1},
-    }
+    usage = {"input_tokens": 3, "output_tokens": 1}
+    start = {"id": "m1", "type": "message", "model": "m", **assistant(), "usage": usage}
     made: list[dict[str, Any]] = [{"type": "message_start", "message": start}]
     for at, block in enumerate(blocks):
-        made.append(
-            {
-                "type": "content_block_start",
-                "index": at,
-                "content_block": {**block, "input": {}}
-                if "input" in block
-                else {**block, "text": ""},
-            }
-        )
-        delta = (
-            {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
-            if "input" in block
-            else {"type": "text_delta", "text": block["text"]}
-        )
-        made.append({"type": "content_block_delta", "index": at, "delta": delta})
-        made.append({"type": "content_block_stop", "index": at})
-    made.append(
-        {
-            "type": "message_delta",
-            "delta": {"stop_reason": "tool_use"},
-            "usage": {"output_tokens": 5},
-        }
-    )
-    made.append({"type": "message_stop"})
+        if "input" in block:
+            begun = {**block, "input": {}}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+        else:
+            begun, delta = {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}
+        made += [
+            {"type": "content_block_start", "index": at, "content_block": begun},
+            {"type": "content_block_delta", "index": at, "delta": delta},
+            {"type": "content_block_stop", "index": at},
+        ]
+    ended = {"delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 5}}
+    made += [{"type": "message_delta", **ended}, {"type": "message_stop"}]
     return b"".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n".encode() for e in made)
 
 
-STREAM = events(
-    {"type": "text", "text": "Wait — é."},
-    {"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "ü"}},
-)
+STREAM = events(text("Wait — é."), use("t1", file_path="ü"))
+
+
+def streaming(base: str) -> AbstractContextManager[httpx2.Response]:
+    """A stream that was asked for at this address, as it comes."""
+    body, headers = {**BODY, "stream": True}, {"x-api-key": KEY}
+    return httpx2.stream("POST", f"{base}/v1/messages", json=body, headers=headers)
 
 
 def streamed(proxy: Through) -> tuple[bytes, bool]:
     """What arrived of a stream, and whether it ended as streams do."""
     found = b""
-    headers = {"x-api-key": KEY}
-    with httpx2.stream(
-        "POST",
-        f"{proxy.address.anthropic}/v1/messages",
-        json={**BODY, "stream": True},
-        headers=headers,
-    ) as answer:
+    with streaming(proxy.address.anthropic) as answer:
         try:
             for piece in answer.iter_raw():
                 found += piece
@@ -335,15 +299,15 @@ def test_rule_18_a_stream_passes_as_it_comes(home: Path) -> None:
         assert arrived.wait(20)
         peer.sendall(chunk(rest) + b"0\r\n\r\n")
 
-    with raw(answer) as upstream, proxied(home, upstream.url) as proxy:
-        url = f"{proxy.address.anthropic}/v1/messages"
-        with httpx2.stream(
-            "POST", url, json={**BODY, "stream": True}, headers={"x-api-key": KEY}
-        ) as got:
-            pieces = got.iter_raw()
-            assert next(pieces) == first
-            arrived.set()
-            assert b"".join(pieces) == rest
+    with (
+        raw(answer) as upstream,
+        proxied(home, upstream.url) as proxy,
+        streaming(proxy.address.anthropic) as got,
+    ):
+        pieces = got.iter_raw()
+        assert next(pieces) == first
+        arrived.set()
+        assert b"".join(pieces) == rest
 
 
 def test_rule_18_a_client_that_leaves_ends_the_call(home: Path) -> None:
@@ -354,10 +318,7 @@ def test_rule_18_a_client_that_leaves_ends_the_call(home: Path) -> None:
             found.left.set()
 
     with raw(answer) as upstream, proxied(home, upstream.url) as proxy:
-        url = f"{proxy.address.anthropic}/v1/messages"
-        with httpx2.stream(
-            "POST", url, json={**BODY, "stream": True}, headers={"x-api-key": KEY}
-        ) as got:
+        with streaming(proxy.address.anthropic) as got:
             next(got.iter_raw())
         assert upstream.left.wait(20)
 
@@ -371,38 +332,29 @@ def test_sigterm_drains_a_stream_under_way(home: Path) -> None:
         assert going.wait(30)
         peer.sendall(chunk(STREAM[200:]) + b"0\r\n\r\n")
 
+    home.mkdir()
     with raw(answer) as upstream:
-        command = [sys.executable, "-m", "reverie.apps.cli", "proxy", "--port", "0", "--json"]
-        env = {**os.environ, "REVERIE_HOME": str(home)}
-        with subprocess.Popen(
-            [*command, "--upstream", upstream.url], stdout=subprocess.PIPE, env=env
-        ) as process:
-            assert process.stdout is not None
-            told = json.loads(process.stdout.readline())
+        proxy = Proxy(upstream.url, home)
+        told = proxy.start()
+        assert proxy.process is not None
+        try:
             assert set(told) == {"anthropic", "openai"}
             assert told["openai"].endswith("/v1")
-            url = f"{told['anthropic']}/v1/messages"
-            with httpx2.stream(
-                "POST", url, json={**BODY, "stream": True}, headers={"x-api-key": KEY}
-            ) as got:
+            with streaming(told["anthropic"]) as got:
                 pieces = got.iter_raw()
                 found = next(pieces)
-                process.send_signal(signal.SIGTERM)
+                proxy.process.send_signal(signal.SIGTERM)
                 going.set()
                 assert found + b"".join(pieces) == STREAM
-            assert process.wait(30) == 0
+            assert proxy.process.wait(30) == 0
+        finally:
+            end(proxy.process)
 
 
+USAGE = {"input_tokens": 3, "output_tokens": 2}
+ENDED = {"stop_reason": "end_turn", "usage": USAGE}
 ANSWER = json.dumps(
-    {
-        "id": "m",
-        "type": "message",
-        "role": "assistant",
-        "model": "m",
-        "content": [{"type": "text", "text": "Fine."}],
-        "stop_reason": "end_turn",
-        "usage": {"input_tokens": 3, "output_tokens": 2},
-    }
+    {"id": "m", "type": "message", "model": "m", **assistant(text("Fine.")), **ENDED}
 ).encode()
 
 
@@ -426,17 +378,14 @@ def test_row_80_background_work_has_a_key_of_its_own_and_the_clients_is_nowhere(
             assert process.stdout is not None
             told = json.loads(process.stdout.readline())["anthropic"]
             named = {"metadata": {"user_id": "ada"}}
-            body = {**BODY, **named, "messages": [{"role": "user", "content": said}]}
+            body = {**BODY, **named, "messages": [user(said)]}
             for _ in range(2):
                 found = httpx2.post(
                     f"{told}/v1/messages", json=body, headers={"x-api-key": KEY}, timeout=30
                 )
                 assert found.content == ANSWER
-                body["messages"] = [
-                    *body["messages"],
-                    {"role": "assistant", "content": "Fine."},
-                    {"role": "user", "content": "Always use pnpm, please, and never npm."},
-                ]
+                more = [assistant("Fine."), user("Always use pnpm, please, and never npm.")]
+                body["messages"] = [*body["messages"], *more]
             status = httpx2.get(told.replace("/anthropic", "/status"), timeout=30).text
             proc = Path(f"/proc/{process.pid}")
             seen = b"".join((proc / name).read_bytes() for name in ("cmdline", "environ"))
@@ -449,8 +398,8 @@ def test_row_80_background_work_has_a_key_of_its_own_and_the_clients_is_nowhere(
     assert own.requests
     assert all(b"the-own-key" in one for one in own.requests)
     assert {json.loads(body_of(one))["model"] for one in own.requests} == {"claude-haiku-4-5"}
-    for text in (status.encode(), seen, out, err, *own.requests):
-        assert KEY.encode() not in text
+    for told in (status.encode(), seen, out, err, *own.requests):
+        assert KEY.encode() not in told
     kept = [path for path in home.rglob("*") if path.is_file()]
     assert not [path for path in kept if KEY.encode() in path.read_bytes()]
 
@@ -500,18 +449,16 @@ def test_row_52_nonsense_in_frames_reaches_nobody_else(home: Path, request_: byt
 
 
 def test_two_clients_with_one_session_id_keep_their_own_threads(home: Path) -> None:
-    with (
-        provider(lambda body: f"You said {len(body['messages'])}.") as upstream,
-        proxied(home, upstream.anthropic_url) as proxy,
-    ):
+    answer = lambda body: f"You said {len(body['messages'])}."  # noqa: E731
+    with standing(home, answer) as (upstream, proxy):
         headers = {"x-claude-code-session-id": "same"}
         talks: dict[str, list[Any]] = {"one": [], "two": []}
         for turn in range(3):
             for name, messages in talks.items():
-                messages.append({"role": "user", "content": f"{name} says this in turn {turn}"})
+                messages.append(user(f"{name} says this in turn {turn}"))
                 body = {**BODY, "messages": messages, "tools": [READ]}
                 found = proxy.post(MESSAGES, body, {**headers, "x-api-key": name})
-                messages.append({"role": "assistant", "content": found.json()["content"]})
+                messages.append(assistant(*found.json()["content"]))
     of_one = [r for r in upstream.requests if "one says" in json.dumps(r.messages)]
     assert not [r for r in of_one if "two says" in json.dumps(r.messages)]
     assert all(b.extends(a) for a, b in pairwise(of_one))
@@ -521,55 +468,14 @@ def test_two_clients_with_one_session_id_keep_their_own_threads(home: Path) -> N
 # Other formats
 
 
-@pytest.mark.parametrize("path", ["chat/completions", "responses"])
-def test_results_are_stored_in_the_formats_of_openai_too(home: Path, path: str) -> None:
-    shell = {
-        "name": "shell",
-        "description": "d",
-        "parameters": {"type": "object", "properties": {}},
-    }
-    if path == "responses":
-        tools: list[Any] = [{"type": "function", **shell}]
-        items: list[Any] = [
-            {
-                "type": "message",
-                "role": "user",
-                "content": [{"type": "input_text", "text": "Run it, please"}],
-            }
-        ]
-        more: list[Any] = [
-            {"type": "function_call", "call_id": "c1", "name": "shell", "arguments": "{}"},
-            {"type": "function_call_output", "call_id": "c1", "output": BIG},
-        ]
-        key = "input"
-    else:
-        tools = [{"type": "function", "function": shell}]
-        items = [
-            {"role": "system", "content": "Help."},
-            {"role": "user", "content": "Run it, please"},
-        ]
-        more = [
-            {
-                "role": "assistant",
-                "content": None,
-                "tool_calls": [
-                    {
-                        "id": "c1",
-                        "type": "function",
-                        "function": {"name": "shell", "arguments": "{}"},
-                    }
-                ],
-            },
-            {"role": "tool", "tool_call_id": "c1", "content": BIG},
-        ]
-        key = "messages"
-    with provider(["Fine."] * 3) as upstream, proxied(home, upstream.anthropic_url) as proxy:
-        for items_now in (items, [*items, *more]):
-            found = proxy.post(
-                f"openai/v1/{path}",
-                {"model": "gpt-5", key: items_now, "tools": tools},
-                {"authorization": "Bearer k", "session-id": "c"},
-            )
+@pytest.mark.parametrize("form", ["chat", "responses"])
+def test_results_are_stored_in_the_formats_of_openai_too(home: Path, form: str) -> None:
+    body = asking(form, [("shell", {}, BIG)], "gpt-5")
+    key = "input" if form == "responses" else "messages"
+    headers = {"authorization": "Bearer k", "session-id": "c"}
+    with standing(home) as (upstream, proxy):
+        for items in (body[key][:1], body[key]):
+            found = proxy.post(PATHS[form], {**body, key: items}, headers)
             assert found.status_code == 200, found.text
     sent = json.dumps(upstream.requests[-1].messages)
     assert "<persisted-output>" in sent
@@ -584,21 +490,12 @@ def test_record_passes_every_byte_and_replay_reads_what_was_kept(
     home: Path, tmp_path: Path
 ) -> None:
     answers = [[call("Read", "toolu_1", file_path="a")], "Done."]
-    with (
-        provider(answers) as upstream,
-        proxied(home, upstream.anthropic_url, dry=True, memory=False) as proxy,
-    ):
-        messages: list[Any] = [{"role": "user", "content": "Read the file a, please"}]
+    with standing(home, answers, dry=True, memory=False) as (upstream, proxy):
+        messages = [user("Read the file a, please")]
         body = {**BODY, "messages": messages, "tools": [READ]}
         headers = {"x-claude-code-session-id": "s", "x-reverie-project": str(tmp_path)}
         first = proxy.post(MESSAGES, body, headers).json()
-        messages += [
-            {"role": "assistant", "content": first["content"]},
-            {
-                "role": "user",
-                "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": BIG}],
-            },
-        ]
+        messages += [assistant(*first["content"]), user(gave("toolu_1", BIG))]
         found = proxy.post(MESSAGES, body, headers)
         assert found.headers["x-reverie"] == "recorded"
         assert dict(upstream.requests[-1].body) == body
@@ -620,7 +517,7 @@ def test_record_passes_every_byte_and_replay_reads_what_was_kept(
 def test_an_upgrade_to_a_websocket_is_declined_at_once_and_plain_http_goes_on(
     home: Path, path: str
 ) -> None:
-    with provider(["Good."]) as upstream, proxied(home, upstream.anthropic_url) as proxy:
+    with standing(home) as (upstream, proxy):
         found = proxy.address
         lines = (
             f"GET {path.format(token=found.token)} HTTP/1.1",

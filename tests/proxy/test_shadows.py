@@ -8,20 +8,19 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reverie.middleware import Outgoing
+from reverie.middleware import Engine, Outgoing
 from reverie.wire import as_reply
 from reverie.world import Notice
-from tests.proxy.clients import Client, engine
+from tests.proxy.clients import Client, assistant, engine, gave, ran, text, user
 
 pytestmark = pytest.mark.spec("18.proxy")
 MANY = 30
 MOST = 24
 
 
-def answer(text: str) -> dict[str, object]:
-    content = [{"type": "text", "text": text}]
+def answer(words: str) -> dict[str, object]:
     usage = {"input_tokens": 10, "output_tokens": 2}
-    return {"type": "message", "role": "assistant", "content": content, "usage": usage}
+    return {"type": "message", **assistant(text(words)), "usage": usage}
 
 
 async def test_conversations_at_once_are_all_taken_in_however_many(home: Path) -> None:
@@ -52,11 +51,9 @@ async def test_conversations_at_once_are_all_taken_in_however_many(home: Path) -
         assert "That was answered." in own[0]
 
 
-async def test_a_request_that_is_cancelled_holds_no_shadow(home: Path, tmp_path: Path) -> None:
-    made = engine(home)
-    client = Client(made, folder=str(tmp_path)).says("This is a question")
-    data = client.body()
-    opened = made.shadows._open  # pyright: ignore[reportPrivateUsage]
+async def test_a_request_that_is_cancelled_holds_no_shadow(through: Engine, tmp_path: Path) -> None:
+    client = Client(through, folder=str(tmp_path)).says("This is a question")
+    opened = through.shadows._open  # pyright: ignore[reportPrivateUsage]
     await client.asks()
     (shadow,) = opened.values()
     client.says("This is another question")
@@ -67,7 +64,6 @@ async def test_a_request_that_is_cancelled_holds_no_shadow(home: Path, tmp_path:
         assert shadow.uses == 1
         tasks.cancel_scope.cancel()
     assert shadow.uses == 0
-    await made.aclose()
 
 
 async def test_the_folders_of_keys_are_private(home: Path) -> None:
@@ -79,24 +75,15 @@ async def test_the_folders_of_keys_are_private(home: Path) -> None:
     assert {stat.S_IMODE(one.stat().st_mode) for one in folders} == {0o700}
 
 
-async def test_a_conversation_that_is_joined_late_is_taken_in_whole(home: Path) -> None:
+async def test_a_conversation_that_is_joined_late_is_taken_in_whole(through: Engine) -> None:
     """Several rounds at once, a call's id that is used twice, a result that comes too late."""
-    made = engine(home)
-    client = Client(made).says("Read them, please")
+    client = Client(through).says("Read them, please")
     for number, ident in enumerate(("one", "two", "one")):
-        use = {"type": "tool_use", "id": ident, "name": "Read", "input": {}}
-        result = {"type": "tool_result", "tool_use_id": ident, "content": f"result {number}."}
-        client.messages += [
-            {"role": "assistant", "content": [use]},
-            {"role": "user", "content": [result]},
-        ]
-    late = {"type": "tool_result", "tool_use_id": "two", "content": "result 3."}
-    client.messages += [
-        {"role": "assistant", "content": "I have read them."},
-        {"role": "user", "content": [late, {"type": "text", "text": "And now?"}]},
-    ]
+        client.messages += ran(ident, f"result {number}.")
+    late = user(gave("two", "result 3."), text("And now?"))
+    client.messages += [assistant("I have read them."), late]
     await client.asks("That is all.")
-    opened = made.shadows._open  # pyright: ignore[reportPrivateUsage]
+    opened = through.shadows._open  # pyright: ignore[reportPrivateUsage]
     (shadow,) = opened.values()
     seen = [piece.block.raw for item in shadow.session.view.items for piece in item.pieces]
     for number in range(4):
@@ -104,4 +91,3 @@ async def test_a_conversation_that_is_joined_late_is_taken_in_whole(home: Path) 
     await client.says("Go on, please").asks()
     again = [piece.block.raw for item in shadow.session.view.items for piece in item.pieces]
     assert again[: len(seen)] == seen
-    await made.aclose()

@@ -26,22 +26,21 @@ from reverie.apps.replay import (
 )
 from reverie.settings import DEFAULTS
 from reverie.transcript import (
-    EMPTY,
     AssistantMessage,
     Block,
-    Entry,
     HeadSet,
     Replaced,
-    Sent,
     Stand,
     UserMessage,
     View,
-    apply,
     block_of,
     is_wish,
     text_block,
 )
-from reverie.wire import Request, render
+from reverie.wire import Request
+from reverie.wire import render
+from tests.layers.running import folded
+from tests.layers.running import sent
 
 from .courses import Bench, course, recorded, result, row, session, text, thought, use
 
@@ -84,11 +83,8 @@ async def test_a_pause_longer_than_the_lifetime_is_paid_for():
 async def test_classic_pays_no_more_for_a_short_session_than_naive():
     for gap in (10, 400):
         found = course(*session(3, gap=gap))
-        ours, plain = (
-            await play(found, ReplayPolicy.of("classic")),
-            await play(found, ReplayPolicy.of("naive")),
-        )
-        assert ours.cost <= plain.cost
+        ours = await play(found, ReplayPolicy.of("classic"))
+        assert ours.cost <= (await play(found, ReplayPolicy.of("naive"))).cost
 
 
 async def test_what_is_sealed_and_the_head_before_it_are_kept_for_an_hour():
@@ -174,27 +170,18 @@ async def test_what_is_gone_without_a_trace_is_lost():
 # --- faults
 
 
-def view_of(*records) -> View:
-    view = EMPTY
-    for n, record in enumerate(records):
-        view = apply(view, Entry(f"e{n}", view.leaf, float(n), record))
-    return view
-
-
 def asked(view: View) -> tuple[View, Request]:
-    request = render(view)
-    sent = Sent("main", view.leaf, request.parts(), request.marks)
-    return apply(view, Entry(f"s{len(view.entries)}", view.leaf, 0.0, sent)), request
+    return sent(view), render(view)
 
 
 def talk() -> tuple[View, Request]:
     head = HeadSet("m", '[{"type":"text","text":"Be brief."}]')
-    return asked(view_of(head, UserMessage((text_block("one"),))))
+    return asked(folded(head, UserMessage((text_block("one"),))))
 
 
 def test_a_changed_prefix_is_a_break_unless_it_was_announced():
     _, one = talk()
-    _, other = asked(view_of(HeadSet("m"), UserMessage((text_block("other"),))))
+    _, other = asked(folded(HeadSet("m"), UserMessage((text_block("other"),))))
     assert movement(None, one, ()) == ""
     assert movement(one, one, ()) == ""
     assert movement(one, other, ()) == "unannounced"
@@ -218,19 +205,16 @@ def test_thinking_behind_an_edited_past_is_refused_until_it_is_gone():
     said: tuple[Block, ...] = (thinking, text_block("two"))
     assert not bindings.refuses(request)
     bindings.answered(said)
-    view = apply(view, Entry("a1", view.leaf, 0.0, AssistantMessage(said)))
-    view = apply(view, Entry("u2", view.leaf, 0.0, UserMessage((text_block("three"),))))
-    view, request = asked(view)
+    answer, more = AssistantMessage(said), UserMessage((text_block("three"),))
+    view, request = asked(folded(answer, more, view=view))
     assert not bindings.refuses(request)
     bindings.answered((text_block("four"),))
     edit = Replaced("e1", "e1", (Stand("user", (text_block("another past"),)),), "snip")
-    kept = apply(view, Entry("r", view.leaf, 0.0, edit))
-    _, moved = asked(kept)
+    _, moved = asked(folded(edit, view=view))
     assert bindings.refuses(moved)
     assert bindings.refuses(moved)
-    whole = replace(edit, last="a1")
-    gone = apply(view, Entry("r", view.leaf, 0.0, whole))
-    assert not bindings.refuses(asked(gone)[1])
+    whole = replace(edit, last=view.entries[3].id)  # up to what was thought
+    assert not bindings.refuses(asked(folded(whole, view=view))[1])
 
 
 async def test_our_layers_strip_what_they_would_make_invalid():
@@ -304,9 +288,9 @@ def test_a_plain_client_marks_the_head_and_three_user_messages():
         ("system", 0, "5m"),
         ("messages", 0, "5m"),
     ]
-    for n in range(5):
-        view = apply(view, Entry(f"a{n}", view.leaf, 0.0, AssistantMessage((text_block("a"),))))
-        view = apply(view, Entry(f"u{n}", view.leaf, 0.0, UserMessage((text_block("u"),))))
+    for _ in range(5):
+        answer, more = AssistantMessage((text_block("a"),)), UserMessage((text_block("u"),))
+        view = folded(answer, more, view=view)
     assert [m.block for m in plain_marks(render(view))] == [0, 6, 8, 10]
 
 

@@ -81,12 +81,21 @@ async def test_a_memory_that_names_the_file_joins_with_its_result(home, project,
         assert one.file == "invoice.md"
 
 
-async def test_an_error_that_came_back_is_looked_up(home, project, memories) -> None:
+@pytest.mark.parametrize(
+    ("line", "failed", "brings"),
+    [
+        ("psql", "psql: connect ECONNREFUSED 127.0.0.1 port 5433, the replica tunnel", True),
+        ("dig", "replica tunnel, port down: no means to connect to the replica by a tunnel", False),
+    ],
+    ids=["it came back", "it only speaks of the same things"],
+)
+async def test_an_error_that_came_back_is_looked_up(
+    home, project, memories, line: str, failed: str, brings: bool
+) -> None:
     async with opened(home, project, memories=memories) as s:
         await begun(s, "Please go on with the work")
-        failed = "psql: connect ECONNREFUSED 127.0.0.1 port 5433, the replica tunnel"
-        text = await round_of(s, "Bash", {"command": "psql"}, failed, error=True)
-        assert "tunnel to the replica is down" in text
+        text = await round_of(s, "Bash", {"command": line}, failed, error=True)
+        assert ("tunnel to the replica is down" in text) is brings
 
 
 async def test_a_file_is_asked_about_once_and_others_bring_nothing(home, project, memories) -> None:
@@ -102,16 +111,6 @@ async def test_a_file_is_asked_about_once_and_others_bring_nothing(home, project
         assert s.recall._look is None
         await s.prepare()
         assert [e for e in s.view.entries if isinstance(e.record, Recalled)] == before
-
-
-async def test_an_error_that_only_speaks_of_the_same_things_brings_nothing(
-    home, project, memories
-) -> None:
-    async with opened(home, project, memories=memories) as s:
-        await begun(s, "Please go on with the work")
-        failed = "replica tunnel, port down: no means to connect to the replica by a tunnel"
-        text = await round_of(s, "Bash", {"command": "dig"}, failed, error=True)
-        assert "tunnel to the replica is down" not in text
 
 
 @pytest.mark.parametrize(

@@ -63,47 +63,36 @@ def test_the_hook_holds_once_and_counts(ruled: Path) -> None:
     assert dict(counts.total) == {"matched": 3, "held": 2, "broken": 1}
 
 
-@pytest.mark.spec("B20.hook")
-def test_the_hook_holds_anew_when_the_user_has_spoken(ruled: Path) -> None:
-    transcript = ruled / "transcript.jsonl"
-    row = '{"type":"user","message":{"content":"%s"},"uuid":"%s"}\n'
-    result = '{"type":"user","message":{"content":[{"type":"tool_result"}]},"uuid":"other"}\n'
-    first, second = "0" * 36, "1" * 36
-    transcript.write_text(row % ("push", first) + result)
-    told = {"transcript_path": str(transcript)}
-    assert [hook(ruled, MAIN, **told)[0] for _ in range(2)] == ["deny", ""]
-    with transcript.open("a") as file:
-        file.write(row % ("again", second))
-    assert hook(ruled, MAIN, **told)[0] == "deny"
+RESULT = '{"type":"user","message":{"content":[{"type":"tool_result"}]},"uuid":"other"}\n'
+TURNS: dict[str, list[Any]] = {  # what is written down, and what the calls behind it get
+    "it holds anew when the user has spoken": [
+        (["push", RESULT], ["deny", ""]),
+        (["again"], ["deny"]),
+    ],
+    "words written down late are no other turn": [
+        ([], ["deny"]),
+        (["push"], [""]),
+        (["again"], ["deny"]),
+    ],
+    "a call made again passes though only older words stood there": [
+        (["hello"], ["deny"]),  # of the turn before
+        (["push"], ["", ""]),  # what this turn began with
+        (["again"], ["deny"]),
+    ],
+}
 
 
 @pytest.mark.spec("B20.hook")
-def test_words_that_the_client_writes_down_late_are_no_other_turn(ruled: Path) -> None:
+@pytest.mark.parametrize("name", TURNS)
+def test_the_hook_holds_once_a_turn(ruled: Path, name: str) -> None:
     transcript = ruled / "transcript.jsonl"
     row = '{"type":"user","message":{"content":"%s"},"uuid":"%s"}\n'
     told = {"transcript_path": str(transcript)}
-    assert hook(ruled, MAIN, **told)[0] == "deny"  # nothing is written yet
-    transcript.write_text(row % ("push", "0" * 36))
-    assert hook(ruled, MAIN, **told)[0] == ""
-    with transcript.open("a") as file:
-        file.write(row % ("again", "1" * 36))
-    assert hook(ruled, MAIN, **told)[0] == "deny"
-
-
-@pytest.mark.spec("B20.hook")
-def test_a_held_call_made_again_passes_though_only_older_words_stood_there(ruled: Path) -> None:
-    transcript = ruled / "transcript.jsonl"
-    row = '{"type":"user","message":{"content":"%s"},"uuid":"%s"}\n'
-    told = {"transcript_path": str(transcript)}
-    transcript.write_text(row % ("hello", "0" * 36))  # of the turn before
-    assert hook(ruled, MAIN, **told)[0] == "deny"
-    with transcript.open("a") as file:
-        file.write(row % ("push", "1" * 36))  # what this turn began with
-    assert hook(ruled, MAIN, **told)[0] == ""
-    assert hook(ruled, MAIN, **told)[0] == ""
-    with transcript.open("a") as file:
-        file.write(row % ("again", "2" * 36))
-    assert hook(ruled, MAIN, **told)[0] == "deny"
+    for number, (written, decisions) in enumerate(TURNS[name]):
+        for one in written:
+            with transcript.open("a") as file:
+                file.write(one if one == RESULT else row % (one, str(number) * 36))
+        assert [hook(ruled, MAIN, **told)[0] for _ in decisions] == decisions
 
 
 @pytest.mark.spec("B20.hook")

@@ -18,8 +18,7 @@ from reverie.apps.team import app
 from reverie.apps.web import Commands, show
 from reverie.memory import Origin, Trust
 from reverie.serving import serving
-from reverie.store import Project
-from reverie.store import RuleStore
+from reverie.store import Project, RuleStore
 from reverie.team import TeamClient, TeamStore, open_database
 from reverie.text import number
 from tests.cli.conftest import Run

@@ -13,15 +13,10 @@ from reverie.apps.web import show
 from reverie.memory import Origin, Trust
 from reverie.reports import stacked
 from reverie.upkeep import place_value
-from reverie.wire import ChangedPart
-from reverie.wire import Difference
-from tests.cli.conftest import Run
-from tests.web.conftest import HOSTILE
-from tests.web.conftest import Page
-from tests.web.test_screens import words
-from tests.cli.conftest import injecting
-from tests.cli.conftest import one_turn
-from tests.web.test_screens import value_in
+from reverie.wire import ChangedPart, Difference
+from tests.cli.conftest import Run, injecting, one_turn
+from tests.web.conftest import HOSTILE, Page
+from tests.web.test_screens import value_in, words
 
 pytestmark = pytest.mark.spec("18.web")
 THEIRS = Origin("extract", Trust.AGENT, agent="extraction", session="5e55105e-0000")

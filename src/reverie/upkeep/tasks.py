@@ -14,8 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Literal
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from anyio import to_thread
 

@@ -14,9 +14,8 @@ from reverie.apps.cli.install_plugin import ask, install_plugin, uninstall_plugi
 from reverie.apps.cli.options import json_option, port_option
 from reverie.apps.cli.show import document, say
 from reverie.errors import InvalidInput
-from reverie.text.format import plural
-from reverie.text.format import size
 from reverie.store.project import Project
+from reverie.text.format import plural, size
 from reverie.upkeep.home_files import home_contents
 from reverie.upkeep.install import CLIENTS
 from reverie.upkeep.installed import ClientSettings, SettingsChange
