@@ -98,7 +98,7 @@ audit: $(DEV)
 
 # A warning ends it, and so does anything that a browser would fetch from elsewhere.
 docs: $(DOCS)
-	$(BIN)/python -m scripts.site
+	$(BIN)/python -m scripts.generate site
 	@echo "docs/_build/html/index.html is ready"
 
 check: check-format check-lint check-types check-examples check-imports check-manifest check-docs check-tree check-budgets
@@ -113,7 +113,7 @@ check-types: $(DEV)
 	$(BIN)/basedpyright
 
 check-examples: $(DEV)
-	$(BIN)/python -m scripts.examples
+	$(BIN)/python -m scripts.generate examples
 
 check-imports: $(DEV)
 	$(BIN)/lint-imports --no-logo
@@ -124,12 +124,10 @@ check-manifest: $(DEV)
 	$(BIN)/python -m scripts.supply
 
 check-docs: $(DEV)
-	$(BIN)/python -m scripts.pages
-	$(BIN)/python -m scripts.reference --check
+	$(BIN)/python -m scripts.generate --check
 
 check-tree: $(DEV)
 	$(BIN)/python -m scripts.tree
-	$(BIN)/python -m scripts.rooms
 
 check-budgets: $(DEV)
 	$(BIN)/python -m scripts.budgets
