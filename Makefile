@@ -119,15 +119,14 @@ check-imports: $(DEV)
 	$(BIN)/lint-imports --no-logo
 
 check-manifest: $(DEV)
-	$(BIN)/python -m scripts.manifest
-	$(BIN)/python -m scripts.threats
+	$(BIN)/python -m scripts.prove
 	$(BIN)/python -m scripts.supply
 
 check-docs: $(DEV)
 	$(BIN)/python -m scripts.generate --check
 
 check-tree: $(DEV)
-	$(BIN)/python -m scripts.tree
+	$(BIN)/python -m scripts.budgets --tree
 
 check-budgets: $(DEV)
 	$(BIN)/python -m scripts.budgets
