@@ -94,7 +94,7 @@ bench: $(DEV) $(MINILM)/.set-up
 	$(BIN)/python -m bench run $(if $(QUICK),--quick)
 
 audit: $(DEV)
-	$(BIN)/python -m scripts.supply --sbom dist/sbom.cdx.json --audit
+	$(BIN)/python -m scripts.release supply --sbom dist/sbom.cdx.json --audit
 
 # A warning ends it, and so does anything that a browser would fetch from elsewhere.
 docs: $(DOCS)
@@ -120,7 +120,7 @@ check-imports: $(DEV)
 
 check-manifest: $(DEV)
 	$(BIN)/python -m scripts.prove
-	$(BIN)/python -m scripts.supply
+	$(BIN)/python -m scripts.release supply
 
 check-docs: $(DEV)
 	$(BIN)/python -m scripts.generate --check
@@ -136,7 +136,7 @@ format: $(DEV)
 	$(BIN)/ruff check --fix-only .
 
 lock:
-	$(PYTHON) -m scripts.lock $(if $(UPGRADE),--upgrade)
+	$(PYTHON) -m scripts.release lock $(if $(UPGRADE),--upgrade)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*

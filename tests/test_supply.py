@@ -66,7 +66,7 @@ def test_an_audit_that_reached_nothing_is_no_clean_one(
 def test_the_wheel_holds_on_every_python_that_is_there(root: Path) -> None:
     """Python 3.11 always; the others where they and their packages are."""
     ran = subprocess.run(
-        [sys.executable, "-m", "scripts.wheel"],
+        [sys.executable, "-m", "scripts.release", "wheel"],
         cwd=root,
         capture_output=True,
         text=True,
