@@ -133,7 +133,7 @@ def once(name: str, of: Any, make: Callable[[], Any]) -> Any:
 def code(*modules: str) -> str:
     """What is measured and what measures it (all modules, or these), as one hash."""
     whole = hashlib.sha256()
-    own = [*HERE.glob("*.py"), *(HERE / "peers").glob("*")]
+    own = [*HERE.glob("*.py"), *HERE.glob("*.json*"), *(HERE / "peers").glob("*")]
     files = [*(ROOT / "src").rglob("*.py"), *(p for p in own if not modules or p.stem in modules)]
     for path in sorted(files):
         whole.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
