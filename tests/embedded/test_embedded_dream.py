@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.hygiene_dream import Dreaming, state, task_of, written
+from bench.hygiene import Dreaming, state, task_of, written
 from reverie.embedded import dream
 from reverie.memory import lost, new, reasons_in
 from reverie.transcript import DreamTask
