@@ -16,10 +16,11 @@ from __future__ import annotations
 import gzip
 import importlib
 import os
+import re
 import statistics
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -28,8 +29,6 @@ import anyio
 
 from bench.adapter import bench_modules
 from bench.figures import ROOT_SHARED, Figure, Row, against_peers, at_least, at_most
-from bench.plain_words import plain_words
-from bench.plain_words import share as plain_share
 from reverie.embedded import ANSWERS, EmbeddedModel
 from reverie.embedded.summary import answer as summary
 from reverie.layers.compaction import summary as layer
@@ -57,6 +56,38 @@ from reverie.transcript import (
 )
 from reverie.transcript.audit.audit import audit
 from reverie.world import complete
+
+LEAST = 5
+_WORD = re.compile(r"(?<![\w./@#$-])[A-Za-z][a-z]{4,}(?![\w/@#$]|[-.]\w)")
+_OFTEN = """
+about above across actually after again against along already although always another anything
+around because before begin being below better between check clear could create current directly
+doing during either everything every exactly example found first following further getting given
+going happen having here's however issue let's likely looking looks makes making might moved
+needs never nothing other otherwise perfect place please possible probably properly ready really
+right running same second seems should simple since something start started still successfully
+their there these thing things think third those through together under until update updated
+using want wants were what whether which while whole will within without working works would
+write wrong yours great excellent
+"""
+_COMMON = frozenset(_OFTEN.split())
+
+
+def plain_words(texts: Iterable[str]) -> set[str]:
+    """The plain words of some texts, in small letters: of five letters or more without digits,
+    signs or inner capitals, and none of the commonest. A continuation needs one where it says it
+    and the conversation that went had said it too, in the user's or the assistant's own words."""
+    found = {word.lower() for text in texts for word in _WORD.findall(text)}
+    return {word for word in found if len(word) >= LEAST} - _COMMON
+
+
+def plain_share(words: set[str], texts: Iterable[str]) -> float:
+    """The share of words that stand in any of the texts."""
+    if not words:
+        return 1.0
+    there = {word.lower() for text in texts for word in re.findall(r"[A-Za-z]+", text)}
+    return len(words & there) / len(words)
+
 
 ROOM = 1.5  # times the recorded summary's tokens
 CALLS = 10  # a continuation of fewer calls needs too little to count
@@ -332,16 +363,9 @@ class Wanted:
 
 
 LANGUAGES = {
-    ".go": "Go",
-    ".md": "Markdown",
-    ".json": "JSON",
-    ".jsonl": "JSON",
-    ".ts": "TypeScript",
-    ".sh": "shell script",
-    ".yml": "YAML",
-    ".yaml": "YAML",
-    ".toml": "TOML",
-}
+    ".go": "Go", ".md": "Markdown", ".ts": "TypeScript", ".sh": "shell script", ".toml": "TOML",
+    ".json": "JSON", ".jsonl": "JSON", ".yml": "YAML", ".yaml": "YAML",
+}  # fmt: skip
 
 
 def measure_counts(out: Path) -> Iterator[Figure | Row]:

@@ -225,7 +225,7 @@ PARTS = (
         20,
         False,
     ),
-    Part("adapters", "Inside other frameworks", ("adapters",), 15, False),
+    Part("adapters", "Inside other frameworks", ("adapter",), 15, False),
     Part("proxy", "The proxy", ("proxy", "proxy:measure_saving"), 20, False),
     Part("team", "The team server", ("team",), 20, False),
     Part("recall", "Recall against the peers", ("recall_peers",), 40, False, True),
