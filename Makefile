@@ -94,11 +94,11 @@ bench: $(DEV) $(MINILM)/.set-up
 	$(BIN)/python -m bench run $(if $(QUICK),--quick)
 
 audit: $(DEV)
-	$(BIN)/python -m scripts.supply --sbom dist/sbom.cdx.json --audit
+	$(BIN)/python -m scripts.release supply --sbom dist/sbom.cdx.json --audit
 
 # A warning ends it, and so does anything that a browser would fetch from elsewhere.
 docs: $(DOCS)
-	$(BIN)/python -m scripts.site
+	$(BIN)/python -m scripts.generate site
 	@echo "docs/_build/html/index.html is ready"
 
 check: check-format check-lint check-types check-examples check-imports check-manifest check-docs check-tree check-budgets
@@ -113,23 +113,20 @@ check-types: $(DEV)
 	$(BIN)/basedpyright
 
 check-examples: $(DEV)
-	$(BIN)/python -m scripts.examples
+	$(BIN)/python -m scripts.generate examples
 
 check-imports: $(DEV)
 	$(BIN)/lint-imports --no-logo
 
 check-manifest: $(DEV)
-	$(BIN)/python -m scripts.manifest
-	$(BIN)/python -m scripts.threats
-	$(BIN)/python -m scripts.supply
+	$(BIN)/python -m scripts.prove
+	$(BIN)/python -m scripts.release supply
 
 check-docs: $(DEV)
-	$(BIN)/python -m scripts.pages
-	$(BIN)/python -m scripts.reference --check
+	$(BIN)/python -m scripts.generate --check
 
 check-tree: $(DEV)
-	$(BIN)/python -m scripts.tree
-	$(BIN)/python -m scripts.rooms
+	$(BIN)/python -m scripts.budgets --tree
 
 check-budgets: $(DEV)
 	$(BIN)/python -m scripts.budgets
@@ -139,7 +136,7 @@ format: $(DEV)
 	$(BIN)/ruff check --fix-only .
 
 lock:
-	$(PYTHON) -m scripts.lock $(if $(UPGRADE),--upgrade)
+	$(PYTHON) -m scripts.release lock $(if $(UPGRADE),--upgrade)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*

@@ -12,7 +12,8 @@ measured on this very code is left out unless `--again` is given. `--quick` take
 measures less, and writes to bench/out alone. Times are read here and nowhere else; what is
 promised is a ratio or a count.
 
-A measurement is a module here with `measure(out: Path) -> Iterable[Figure | Row]`.
+A measurement is a function `measure(out: Path) -> Iterable[Figure | Row]` of a module here, or
+another of that form that `PARTS` names.
 """
 
 from __future__ import annotations
@@ -28,8 +29,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.figures import HERE, OUT, RESULTS, ROOT, Figure, code, known, written
-from bench.parts import BY_NAME, PARTS, Part
+from bench.figures import (
+    BY_NAME,
+    HERE,
+    OUT,
+    PARTS,
+    RESULTS,
+    ROOT,
+    Figure,
+    Part,
+    code,
+    known,
+    written,
+)
 
 MINILM = ROOT / ".venv" / "minilm"  # where `make bench` puts the model of meaning
 TOLD = 400  # characters of an error that are kept
@@ -122,8 +134,10 @@ def measured(part: Part) -> int:
     rows: list[dict[str, Any]] = []
     details: list[Any] = []
     OUT.mkdir(exist_ok=True)
-    for name in part.modules:
-        for one in importlib.import_module(f"bench.{name}").measure(OUT):
+    for name in part.measures:
+        module, _, function = name.partition(":")
+        measure = getattr(importlib.import_module(f"bench.{module}"), function or "measure")
+        for one in measure(OUT):
             if isinstance(one, Figure):
                 rows.append(one.value())
                 print(f"{one.key}: {one.ours:.6g} against {one.against} ({one.peer})", flush=True)

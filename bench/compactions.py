@@ -16,18 +16,19 @@ from __future__ import annotations
 import gzip
 import importlib
 import os
+import re
+import statistics
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import anyio
 
 from bench.adapter import bench_modules
 from bench.figures import ROOT_SHARED, Figure, Row, against_peers, at_least, at_most
-from bench.plain_words import plain_words
-from bench.plain_words import share as plain_share
 from reverie.embedded import ANSWERS, EmbeddedModel
 from reverie.embedded.summary import answer as summary
 from reverie.layers.compaction import summary as layer
@@ -55,6 +56,38 @@ from reverie.transcript import (
 from reverie.transcript.audit.audit import audit
 from reverie.wire import render
 from reverie.world import complete
+
+LEAST = 5
+_WORD = re.compile(r"(?<![\w./@#$-])[A-Za-z][a-z]{4,}(?![\w/@#$]|[-.]\w)")
+_OFTEN = """
+about above across actually after again against along already although always another anything
+around because before begin being below better between check clear could create current directly
+doing during either everything every exactly example found first following further getting given
+going happen having here's however issue let's likely looking looks makes making might moved
+needs never nothing other otherwise perfect place please possible probably properly ready really
+right running same second seems should simple since something start started still successfully
+their there these thing things think third those through together under until update updated
+using want wants were what whether which while whole will within without working works would
+write wrong yours great excellent
+"""
+_COMMON = frozenset(_OFTEN.split())
+
+
+def plain_words(texts: Iterable[str]) -> set[str]:
+    """The plain words of some texts, in small letters: of five letters or more without digits,
+    signs or inner capitals, and none of the commonest. A continuation needs one where it says it
+    and the conversation that went had said it too, in the user's or the assistant's own words."""
+    found = {word.lower() for text in texts for word in _WORD.findall(text)}
+    return {word for word in found if len(word) >= LEAST} - _COMMON
+
+
+def plain_share(words: set[str], texts: Iterable[str]) -> float:
+    """The share of words that stand in any of the texts."""
+    if not words:
+        return 1.0
+    there = {word.lower() for text in texts for word in re.findall(r"[A-Za-z]+", text)}
+    return len(words & there) / len(words)
+
 
 ROOM = 1.5  # times the recorded summary's tokens
 CALLS = 10  # a continuation of fewer calls needs too little to count
@@ -324,3 +357,89 @@ class Wanted:
             if isinstance(record, AssistantMessage)
             for block in record.blocks
         )
+
+
+# The canonical token count against what providers then reported
+
+
+LANGUAGES = {
+    ".go": "Go", ".md": "Markdown", ".ts": "TypeScript", ".sh": "shell script", ".toml": "TOML",
+    ".json": "JSON", ".jsonl": "JSON", ".yml": "YAML", ".yaml": "YAML",
+}  # fmt: skip
+
+
+def measure_counts(out: Path) -> Iterator[Figure | Row]:
+    del out
+    folder = ROOT_SHARED / "data" / "sessions_dev"
+    if not folder.is_dir():
+        yield "recorded sessions", f"not found under {os.fspath(ROOT_SHARED.name)}", "", None
+        return
+    whole: list[float] = []
+    parts: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for path in sorted(folder.glob("*.jsonl.gz")):
+        lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+        count_session(read(lines, path.name).entries, whole, parts)
+    whole.sort()
+    median, high = statistics.median(whole), whole[int(len(whole) * 0.95)]
+    for name, error, bound in (("median", median, 0.003), ("95th percentile", high, 0.03)):
+        yield at_most(
+            f"counts.{name.split()[0]}",
+            f"token count against what the provider then reported: error, {name}",
+            error,
+            bound,
+            "share",
+            len(whole),
+        )
+    for language, pairs in sorted(parts.items(), key=lambda p: -len(p[1])):
+        yield f"increments of {language}, {len(pairs):,}", count_errors(pairs), "", None
+
+
+def count_errors(pairs: list[tuple[int, int]]) -> str:
+    """Median relative error with its sign, and the sums' ratio."""
+    errors = [(guess - real) / real for guess, real in pairs]
+    total = sum(g for g, _ in pairs) / sum(r for _, r in pairs)
+    return f"median {statistics.median(errors):+.0%}, sum {total:.2f} x the real"
+
+
+def count_session(entries, whole: list[float], parts: dict[str, list[tuple[int, int]]]) -> None:
+    view, replaced = EMPTY, False
+    for entry in entries:
+        record = entry.record
+        replaced = replaced or isinstance(record, Replaced)
+        if isinstance(record, AssistantMessage) and record.usage is not None:
+            if view.usage is not None and not replaced:
+                real = record.usage.input
+                whole.append(abs(view.tokens - real) / real)
+                added, grew = view.tokens - view.usage.total, real - view.usage.total
+                if added > 0 and grew > 100:
+                    parts[language(view)].append((added, grew))
+            replaced = False
+        view = apply(view, entry)
+
+
+def language(view: View) -> str:
+    """What the results since the last answer hold, if they agree on it."""
+    found: set[str] = set()
+    for item in view.unsent():
+        for piece in item.pieces:
+            if piece.block.type != "tool_result":
+                found.add("prose of the user")
+                continue
+            found.add(of_call(view, piece.block.get("tool_use_id")))
+    return found.pop() if len(found) == 1 else "several kinds"
+
+
+def of_call(view: View, ident: str) -> str:
+    known = view.calls.get(ident)
+    if known is None:
+        return "unknown"
+    entry = view.entries.find(known.message)
+    record = entry.record if entry else None
+    for block in record.blocks if isinstance(record, AssistantMessage) else ():
+        value = block.value.get("input")
+        if block.get("id") == ident and isinstance(value, dict):
+            path = str(value.get("file_path") or value.get("path") or "")
+            suffix = PurePath(path).suffix
+            if suffix in LANGUAGES and known.name.lower() == "read":
+                return LANGUAGES[suffix]
+    return f"{known.name.lower()} output"

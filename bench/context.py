@@ -2,7 +2,7 @@
 
 Score = cost + recovery + refind against sending everything with an infinite window, from
 a simulated prompt cache. Ours, the bounds and a simulated observation log run here, the peers' own
-code in their environments (`bench/context_peers`), on the six longest sessions. Ours are read
+code in their environments (`bench/adapter`), on the six longest sessions. Ours are read
 request by request by `judge`, which shares no code with the layers: gates come before the score.
 Sessions are in three groups by their length, and in two halves by a hash of their names: rules were
 made on the first half, the second was only looked at. What a session came to is kept below
@@ -10,20 +10,25 @@ bench/out, so that a run that was stopped goes on; the tables go to `context-tab
 
 A replay's course is fixed: it measures missing names, not whether a model thinks worse.
 Needs the recorded sessions and the shared bench (`REVERIE_SHARED`).
+
+CPU of a round: the three calls of a context manager on our fold and layers, in units of one
+`json.dumps` of what sending everything would send. Needs the recorded sessions and the shared bench
+(`REVERIE_SHARED`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib
+import json
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from bench.adapter import CLASSIC_SETTINGS, bench_modules, collapsed, manager
-from bench.context_peers import TAILS, peer_rows
-from bench.figures import ROOT_SHARED, Figure, Row, against_peers, code, once
+from bench.adapter import CLASSIC_SETTINGS, TAILS, bench_modules, collapsed, manager, peer_rows
+from bench.figures import QUICK, ROOT_SHARED, Figure, Row, against_peers, at_most, code, once
 from bench.judge import judged, marked
 from bench.peers import MISSING
 from reverie.settings import DEFAULTS
@@ -305,3 +310,85 @@ def headline(rows: list[Figures], groups: dict[str, tuple[str, ...]]) -> Iterato
         above = sum(cost[n] > most * naive[n] for n in naive)
         what = f"sessions in which {key} costs over {most:g} x of sending everything"
         yield Figure(f"context.{key}.above", what, above, 0.0, "none", "lower", n=len(naive))
+
+
+# The processor
+
+
+CPU_RUNS = 1 if QUICK else 3  # of what is timed
+CALLS = 200
+EMPTYING = 36 * 1024 * 1024  # bytes, more than the caches of the processor hold
+LINE = 64  # bytes that it reads at once
+
+
+def measure_cpu(out: Path) -> Iterator[Figure | Row]:
+    del out
+    if not (ROOT_SHARED / "bench" / "context").is_dir():
+        yield "the shared bench", f"not found under {ROOT_SHARED.name}", "", None
+        return
+    bench_modules(ROOT_SHARED)
+    yield from processor()
+
+
+def processor() -> Iterator[Figure]:
+    """CPU of the three calls, in units of one json.dumps of what naive would send."""
+    traces, replay = importlib.import_module("traces"), importlib.import_module("replay")
+    files = session_files()
+    six = [traces.load(f"{name}={files[name]}") for name in SIX]
+    units = [min(naive_dump(trace) for _ in range(CPU_RUNS)) for trace in six]
+
+    def runs(tail: int, **kind: Any) -> list[float]:
+        cls = manager(replay.Manager, collapsed(tail), **kind)
+        return [
+            sum(replay.replay(t, cls)["cpu_ms"] / u for t, u in zip(six, units, strict=True)) / 6
+            for _ in range(CPU_RUNS)
+        ]
+
+    hashed = min(runs(DEFAULT, digests=True))
+    what = "CPU a round with the journal's digests, in `json.dumps` of what naive would send"
+    yield at_most("context.cpu", what, hashed, 0.5, "x", CPU_RUNS)
+    cls = manager(replay.Manager, collapsed(DEFAULT))
+    short, long = (traces.synthetic(7, calls) for calls in (CALLS, 10 * CALLS))
+    each = [min(replay.replay(t, cls)["cpu_ms"] for _ in range(CPU_RUNS)) for t in (short, long)]
+    what = "CPU a round in a session ten times longer"
+    why = "the replay's own work between two rounds grows and empties the processor's caches"
+    yield at_most("context.cpu.growth", what, each[1] / each[0], 1.2, "x", CPU_RUNS, why)
+    what = "the same with the processor's caches emptied before every call, in both sessions"
+    growth = cold(long, cls, replay) / cold(short, cls, replay)
+    yield at_most("context.cpu.growth_cold", what, growth, 1.2, "x", 1)
+
+
+def cold(trace: Trace, cls: type[Any], replay: Any) -> float:
+    """Milliseconds a round of the three calls, each begun with nothing of ours in the caches."""
+    other, spent = bytearray(EMPTYING), [0.0]
+
+    def timed(name: str) -> Any:
+        inner = getattr(cls, name)
+
+        def call(self: Any, *given: Any) -> Any:
+            other[::LINE].count(b"x")
+            start = time.process_time()
+            try:
+                return inner(self, *given)
+            finally:
+                spent[0] += time.process_time() - start
+
+        return call
+
+    calls = {name: timed(name) for name in ("observe", "manage", "render")}
+    requests = replay.replay(trace, type("Cold", (cls,), calls))["requests"]
+    return 1_000 * spent[0] / requests
+
+
+def naive_dump(trace: Trace) -> float:
+    """Milliseconds of one json.dumps of a request with everything, on average."""
+    spent, count, messages = 0.0, 0, list[Any]()
+    for at, step in enumerate(trace["steps"]):
+        if step["role"] == "assistant" and at % 8 < 2:
+            request = {"system": trace["system"], "tools": trace["tools"], "messages": messages}
+            start = time.process_time()
+            json.dumps(request)
+            spent += time.process_time() - start
+            count += 1
+        messages.append({"role": "user", "content": step["blocks"]})
+    return 1_000 * spent / max(1, count)

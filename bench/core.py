@@ -1,7 +1,15 @@
-"""What the core costs: import, install, resume, one more record. Ratios within one run."""
+"""What the core costs: import, install, resume, one more record. Ratios within one run.
+
+What each public name costs to import: CPU against bare Python, compiled files, the least of
+seven.
+
+One session from end to end, as `reverie demo --json` tells it: scripted, billed by the simulated
+prompt cache, without a key or a network.
+"""
 
 from __future__ import annotations
 
+import compileall
 import json
 import re
 import resource
@@ -13,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench.figures import QUICK, ROOT, Figure, Row, against_peers, at_most
+from bench.figures import QUICK, ROOT, Figure, Row, against_peers, at_least, at_most
 from bench.peers import ENVIRONMENTS, MISSING, environment, size_of
 from reverie.session import Library
 from reverie.store import Folder, Journal
@@ -229,3 +237,85 @@ class Growing:
         for _ in range(100):
             request = render(self.view)
             self._append(Sent("main", self.view.leaf, request.parts(), request.marks))
+
+
+# Public names
+
+
+NAMES = {"fit": 8.0}
+"""What a name may cost, in bare Pythons."""
+VERSION = (
+    "import os, sys; sys.stdout = open(os.devnull, 'w'); sys.argv[1:] = ['--version'];"
+    "from reverie.apps.cli import main; main()"
+)
+VERSION_MOST = 8.0
+ADDED = "m = Memory('shop', home={home!r}); m.add('The shop sells zebras'); m.search('zebra')"
+FITTED = "fit([{'role': 'user', 'content': 'x'}], model='gpt-5')"
+
+
+def measure_imports(out: Path) -> Iterator[Figure]:
+    del out
+    compileall.compile_dir(str(ROOT / "src"), quiet=2)
+    bare = importing("pass", 7)
+    for name, most in NAMES.items():
+        code = f"from reverie import {name}"
+        yield import_cost(f"import.{name}", f"`{code}`", code, bare, most)
+    yield import_cost("start.version", "`reverie --version`", VERSION, bare, VERSION_MOST)
+    code = f"from reverie import fit; {FITTED}"
+    yield import_cost("start.fit", "a list fitted, in a fresh process", code, bare, 8.0)
+    with tempfile.TemporaryDirectory() as home:
+        code = f"from reverie import Memory; {ADDED.format(home=home)}"
+        yield import_cost(
+            "start.memory", "a text added and found, in a fresh process", code, bare, 15.0
+        )
+
+
+def import_cost(key: str, what: str, code: str, bare: float, most: float) -> Figure:
+    told = f"CPU of {what}, in bare Pythons"
+    return at_most(key, told, importing(code, 7) / bare, most, "x", n=7)
+
+
+# One session from end to end
+
+
+def measure_demo(out: Path) -> Iterator[Figure]:
+    del out
+    line = [sys.executable, "-m", "reverie.apps.cli", "demo", "--json"]
+    found = json.loads(subprocess.run(line, capture_output=True, check=True).stdout)
+    layers, checks = found["layers"], found["checks"]
+    yield Figure(
+        "demo.checks",
+        "demo: checks that hold",
+        sum(checks.values()),
+        len(checks),
+        "all",
+        "higher",
+        n=len(checks),
+    )
+    yield Figure(
+        "demo.cost",
+        "demo: cost with stored results and microcompaction, as a share of sending all",
+        found["cost"] / found["naive_cost"],
+        1.0,
+        "sending everything",
+        "lower",
+        "share",
+        n=found["rounds"],
+    )
+    notes = layers["compaction"]["by_notes"]
+    yield Figure(
+        "demo.notes.tokens",
+        "demo: tokens left when the notes take the place of old messages, no call made",
+        notes["tokens_after"],
+        notes["tokens_before"],
+        "before it",
+        "lower",
+    )
+    hits = {
+        "notes": ("notes on the session", layers["session_memory"]["hit_rate"], 0.9),
+        "extraction": ("memory extraction", layers["extraction"]["hit_rate"], 0.9),
+        "fork": ("a forked agent", found["fork"]["hit_rate"], 0.99),
+    }
+    for key, (what, rate, bound) in hits.items():
+        told = f"demo: prompt of {what} that is read from the session's cache"
+        yield at_least(f"demo.{key}.cached", told, rate, bound, "share")

@@ -133,7 +133,7 @@ def once(name: str, of: Any, make: Callable[[], Any]) -> Any:
 def code(*modules: str) -> str:
     """What is measured and what measures it (all modules, or these), as one hash."""
     whole = hashlib.sha256()
-    own = [*HERE.glob("*.py"), *(HERE / "peers").glob("*")]
+    own = [*HERE.glob("*.py"), *HERE.glob("*.json*"), *(HERE / "peers").glob("*")]
     files = [*(ROOT / "src").rglob("*.py"), *(p for p in own if not modules or p.stem in modules)]
     for path in sorted(files):
         whole.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
@@ -191,3 +191,54 @@ def shown(value: float | None, unit: str) -> str:
     if abs(value) >= 1000:
         told = f"{value:,.0f}"
     return f"{told} {unit}".strip()
+
+
+# The parts that `python -m bench` runs, the cheapest first
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some measurements whose figures belong together; run in one process."""
+
+    name: str
+    title: str
+    measures: tuple[str, ...]  # modules with `measure`, or `module:function`
+    minutes: float = 5  # after which it is stopped
+    quick: bool = True  # whether it is in the run of five minutes
+    meaning: bool = False  # whether the local model of meaning is there; by default it is not
+
+
+PARTS = (
+    Part("demo", "One session from end to end", ("core:measure_demo",)),
+    Part("core", "Import, size, opening a session", ("core", "core:measure_imports")),
+    Part("asks", "Plain requests to remember", ("asks", "extraction")),
+    Part("rules", "Rules on calls", ("rules",)),
+    Part("compactions", "What a compaction keeps", ("compactions", "compactions:measure_counts")),
+    Part("secrets", "Secret scanning", ("secrets",), 15),
+    Part("mcp", "Through MCP", ("apps:measure_mcp",)),
+    Part("live", "The recorded course", ("live",)),
+    Part("young", "A young project", ("recall:measure_young",), 10),
+    Part(
+        "growth",
+        "As the work grows × 10 and × 100",
+        ("growth", "growth:measure_sessions"),
+        20,
+        False,
+    ),
+    Part("adapters", "Inside other frameworks", ("adapter",), 15, False),
+    Part("proxy", "The proxy", ("proxy", "proxy:measure_saving"), 20, False),
+    Part("team", "The team server", ("team",), 20, False),
+    Part("recall", "Recall against the peers", ("recall_peers",), 40, False, True),
+    Part("recall_more", "Recall: more ways to ask", ("recall", "chats"), 20, False),
+    Part("recall_speed", "How long recall takes", ("recall:measure_speed",), 30, False, True),
+    Part("gate", "What is injected unasked", ("gate",), 20, False),
+    Part("boundary", "Recall at the tool boundary", ("boundary",), 20, False),
+    Part("quality", "What is lost at writing, and what at recall", ("quality",), 30, False),
+    Part("memorycode", "Rules given over many sessions", ("memorycode",), 40, False),
+    Part("hygiene", "The memory check and the dream", ("hygiene",), 30, False),
+    Part("context", "What a long session costs", ("context",), 90, False),
+    Part("context_cpu", "What a round takes of the processor", ("context:measure_cpu",), 20, False),
+    Part("fleet", "The fleet", ("fleet",), 30, False),
+    Part("page", "The web page", ("apps:measure_page",), 20, False),
+)
+BY_NAME = {one.name: one for one in PARTS}

@@ -43,8 +43,15 @@ from bench.live_course import (
     Fact,
     lay_out,
 )
-from bench.live_record import CourseTime, Exchange, Names, RecordingModel, ReplayedModel
-from bench.live_talk import OneAtATime, jobs_over
+from bench.live_record import (
+    CourseTime,
+    Exchange,
+    Names,
+    OneAtATime,
+    RecordingModel,
+    ReplayedModel,
+    jobs_over,
+)
 from bench.prepared import ENVIRON, Home, words_of
 from reverie.agent import Agent, AgentOptions, open_agent
 from reverie.errors import ReverieError

@@ -3,6 +3,11 @@
 An answer is found by its session, its source (main, extract_memories, …) and its place among
 those, so that what runs beside the conversation may come in any order. Folders and session ids
 differ from run to run: in what is kept, names stand for them. Keys are never seen here.
+
+A session whose background work is over before its conversation goes on.
+
+So one run of a course is like another, however long an answer takes; what is sent is what a
+session in a hurry would send too, in one of the orders it may happen in.
 """
 
 from __future__ import annotations
@@ -15,14 +20,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from reverie.transcript.request import Task
+
 from reverie.apps.replay import Meter
-from reverie.errors import BudgetExceeded, ProviderError
-from reverie.session import weight
+from reverie.errors import BudgetExceeded, PromptTooLong, ProviderError
+from reverie.session import Session, TurnEnding, weight
 from reverie.settings import DEFAULTS
 from reverie.store import slug
-from reverie.transcript import HeadSet, Usage, block_of
-from reverie.wire import Delta, Reply, Request
-from reverie.world import Capabilities, Event, Model
+from reverie.transcript import MAIN, Entry, HeadSet, Record, Usage, View, block_of
+from reverie.wire import Addable, Delta, Observable, Reply, Request
+from reverie.world import Capabilities, Event, Model, World
 
 _MARK = re.compile(r"\[[0-9a-f]{8}\]")  # heads the files of a session; made from their paths
 _DREAM = re.compile(r"/dreams/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/")
@@ -208,3 +215,54 @@ class ReplayedModel:
         if reply.text:
             yield Delta("text", reply.text)
         yield reply
+
+
+# A session whose background work is over before its conversation goes on
+
+
+LONGEST = 4 * 3_600.0  # seconds for one piece of background work: somebody may be typing
+
+
+async def jobs_over(session: Session) -> None:
+    """Wait until nothing runs behind a conversation."""
+    while running := session.jobs.running:
+        await session.jobs.wait(running[0], LONGEST)
+    await session.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class OneAtATime:
+    """`turn.Talk` over a session."""
+
+    session: Session
+
+    @property
+    def view(self) -> View:
+        return self.session.view
+
+    @property
+    def world(self) -> World:
+        return self.session.world
+
+    async def add(self, *said: Addable) -> None:
+        await self.session.add(*said)
+
+    async def append(self, *records: Record) -> tuple[Entry, ...]:
+        return await self.session.append(*records)
+
+    async def prepare(self, task: Task = MAIN) -> Request:
+        return await self.session.prepare(task)
+
+    async def observe(self, reply: Observable) -> Reply:
+        found = await self.session.observe(reply)
+        await jobs_over(self.session)
+        return found
+
+    def responding(self) -> None:
+        self.session.responding()
+
+    async def too_long(self, error: PromptTooLong) -> Request:
+        return await self.session.too_long(error)
+
+    async def end_turn(self, outcome: TurnEnding = "completed") -> None:
+        await self.session.end_turn(outcome)

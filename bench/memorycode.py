@@ -19,11 +19,12 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,157 @@ from typing import Any
 
 import reverie
 from bench.figures import ROOT_SHARED, Figure, Row, at_least, at_most
-from bench.memorycode_rules import Page, Rule, rule_of, speaks_of, told
+
+Rule = tuple[str, str]
+"""An object and what is asked of it: a pattern of names, a decorator or module, or ""."""
+
+
+def rule_of(thing: str, pattern: Any) -> Rule:
+    if isinstance(pattern, list):
+        return thing, str(pattern[0])
+    return thing, "" if pattern is True else str(pattern)
+
+
+CAMEL = r"^[A-Z][a-z0-9]*((\d|[a-z])[A-Z\d]*[a-z0-9]*)*$"
+UPPER = r"\b[A-Z][A-Z0-9_]*\b"
+SNAKE = "^[a-z0-9_]*$"
+TOPICS: Sequence[tuple[str, str, str]] = (
+    (r"always start (?P<o>.+) names with '(?P<p>.+)'", "{o}", "^{p}.*"),
+    (r"always end (?P<o>.+) names with '(?P<p>.+)'", "{o}", ".*{p}$"),
+    (r"always include a single digit in (?P<o>.+) names", "{o}", r".*\d$"),
+    (r"always include the string '(?P<p>.+)' in (?P<o>.+) names", "{o}", ".*{p}.*"),
+    (r"always add the '@(?P<p>\w+)' .* to all (?P<o>class|function|method)(?:es|s)",
+     "{o} decorator", "{p}"),
+    (r"always import the '(?P<p>\w+)' module.*", "import", "{p}"),
+    (r"always use docstrings in (?P<o>\w+)s", "{o} docstring", ""),
+    (r"always use annotations for (?P<o>\w+)s", "{o} annotation", ""),
+    (r"always include (?P<p>assert|try) statements in (?P<o>\w+)s", "{o} {p}", ""),
+    (r"always add comments in your code", "comment", ""),
+    (r"always use CamelCase for class names", "class", CAMEL),
+    (r"always use all UPPERCASE for class names", "class", UPPER),
+    (r"always use snake_case for class names", "class", SNAKE),
+)  # fmt: skip
+CASES = {
+    CAMEL: r"camel[ _-]?case",
+    UPPER: r"upper[ _-]?case|all caps|capital letters",
+    SNAKE: r"snake[ _-]?case",
+}
+OBJECTS = {
+    "function": r"\bfunctions?\b(?!['’]?s?'? (?:arguments?|parameters?))",
+    "function argument": r"\b(?:arguments?|parameters?|args?)\b",
+    "method": r"\bmethods?\b",
+    "attribute": r"\battributes?\b",
+    "variable": r"\bvariables?\b",
+    "class": r"\bclass(?:es)?\b",
+    "import": r"\bimport",
+    "comment": r"\bcod(?:e|ing)\b|\badd\b|\bwrit",
+}
+WORDS = {
+    "docstring": r"\bdoc[- ]?strings?\b",
+    "annotation": r"\bannotat|\btype hints?\b",
+    "assert": r"\bassert",
+    "try": r"\btry['’`\"]?(?:[-/ ](?:except|catch|statements?|blocks?|clauses?)|, )|'try'|`try`",
+    "comment": r"\bcomment(?:s|ed|ing)?\b",
+}
+
+
+def told(topic: str) -> Rule | None:
+    """The rule that a topic's text gives."""
+    for pattern, thing, what in TOPICS:
+        if found := re.fullmatch(pattern, topic):
+            known = found.groupdict()
+            return thing.replace("{o}", known.get("o", "")).replace("{p}", known.get("p", "")), (
+                what.replace("{p}", known.get("p", ""))
+            )
+    return None
+
+
+def signs(rule: Rule) -> tuple[str, str]:
+    """Patterns for a rule's object, and for its literal part."""
+    thing, pattern = rule
+    base, _, rest = thing.rpartition(" ")
+    if rest in WORDS:
+        return OBJECTS[base or rest], WORDS[rest]
+    if rest == "decorator":
+        return OBJECTS[base], rf"(?<!\w)@?{re.escape(pattern)}(?!\w)"
+    if thing == "import":
+        return OBJECTS[thing], rf"(?<!\w){re.escape(pattern)}(?!\w)"
+    if pattern in CASES:
+        return OBJECTS[thing], CASES[pattern]
+    if pattern == r".*\d$":
+        return OBJECTS[thing], r"\bdigits?\b|\bnumbers?\b|\bnumerals?\b"
+    literal = pattern.removeprefix("^").removeprefix(".*").removesuffix("$").removesuffix(".*")
+    return OBJECTS[thing], rf"(?<![A-Za-z0-9_]){re.escape(literal)}(?![A-Za-z0-9_])"
+
+
+# The judge
+
+OLD = re.compile(
+    r"\b(?:instead of|rather than|no longer|formerly|previously|until now|used to|not any ?more"
+    r"|replac(?:es|ed|ing)(?! by)|supersed(?:es|ing)|in place of|and not|, not)\b",
+    re.IGNORECASE,
+)
+GONE = re.compile(
+    r"\b(?:is|are|was|were) (?:no longer|superseded|outdated|dropped|replaced)\b", re.IGNORECASE
+)
+BY = re.compile(r"\b(?:replaced|superseded) (?:by|with)\b", re.IGNORECASE)
+DEAD = re.compile(r"(?im)^(?:status|superseded[\w ]*|replaced[\w ]*):\s*\S+")
+END = re.compile(r"(?<=[.!?;])\s+|\n+")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A memory file: its head, and sentences that it tells as current."""
+
+    key: str
+    head: str
+    current: tuple[str, ...]
+    text: str
+
+    @classmethod
+    def of(cls, key: str, text: str) -> Page:
+        _, head, body = text.split("---\n", 2) if text.startswith("---\n") else ("", "", text)
+        if DEAD.search(head):
+            return cls(key, "", (), text)
+        parts = [now(part) for part in END.split(f"{head}\n{body}")]
+        about = " ".join(re.findall(r"(?m)^(?:name|description):(.*)$", head))
+        return cls(key, about, tuple(filter(None, parts)), text)
+
+    def states(self, rule: Rule) -> bool:
+        thing, literal = signs(rule)
+        return any(
+            re.search(literal, part, re.IGNORECASE)
+            and (
+                re.search(thing, part, re.IGNORECASE) or re.search(thing, self.head, re.IGNORECASE)
+            )
+            for part in self.current
+        )
+
+
+def now(sentence: str) -> str:
+    """What a sentence tells as current."""
+    if by := BY.search(sentence):
+        return sentence[by.end() :]
+    if GONE.search(sentence):
+        return ""
+    old = OLD.search(sentence)
+    return sentence[: old.start()] if old else sentence
+
+
+_SMALL = "a always an and as at by for in is it never of on only or the their to use with your"
+SMALL = frozenset(re.findall(r"\w+", _SMALL))
+STEM = 5
+
+
+def speaks_of(page: Page, topic: str) -> bool:
+    """Whether most content words of a topic stand in a page, by their beginnings."""
+    words = {word[:STEM] for word in re.findall(r"[a-z0-9]+", topic.lower()) if word not in SMALL}
+    known = {word[:STEM] for word in re.findall(r"[a-z0-9]+", page.text.lower())}
+    return len(words & known) >= 0.7 * len(words)
+
+
+# Dialogues
+
 
 DATA = ROOT_SHARED / "data" / "memorycode_dev.jsonl.gz"
 HOLDS = 0.60
@@ -183,14 +334,8 @@ def learn(home: Path, project: Path, files: Sequence[str]) -> Any:
     environ = {key: text for key, text in os.environ.items() if not key.startswith("REVERIE")}
     environ |= {"REVERIE_HOME": str(home), "HOME": str(home)}
     command = [sys.executable, "-m", "reverie.apps.cli", "memory", "learn", "--json"]
-    made = subprocess.run(
-        [*command, "--model", "embedded", *files],
-        cwd=project,
-        env=environ,
-        capture_output=True,
-        check=True,
-    )
-    return json.loads(made.stdout)
+    line = [*command, "--model", "embedded", *files]
+    return json.loads(subprocess.check_output(line, cwd=project, env=environ))
 
 
 def memory_files(home: Path) -> Iterator[Path]:
@@ -206,37 +351,25 @@ def share(hits: int, of: int) -> str:
     return f"{hits}/{of} = {hits / of:.3f}" if of else "0/0"
 
 
+def total(outcomes: Sequence[Outcome], counted: Callable[[Outcome], Sized]) -> int:
+    return sum(len(counted(one)) for one in outcomes)
+
+
 def figures(what: str, outcomes: Sequence[Outcome], *, bar: bool) -> Iterator[Row]:
-    held, final = (sum(len(one) for one in each) for each in zip(
-        *((o.held, o.dialogue.final) for o in outcomes), strict=True))  # fmt: skip
-    stale, gone = (sum(len(one) for one in each) for each in zip(
-        *((o.stale, o.dialogue.replaced) for o in outcomes), strict=True))  # fmt: skip
-    ends = bool(final) and held >= HOLDS * final
-    yield (
-        f"{what}: the rule that holds is in memory",
-        share(held, final),
-        (f"{HOLDS:.2f}" if bar else ""),
-        ends if bar else None,
-    )
-    fresh = stale <= REPLACED * gone
-    yield (
-        f"{what}: a replaced rule is told as current",
-        share(stale, gone),
-        (f"{REPLACED:.2f}" if bar else ""),
-        fresh if bar else None,
-    )
+    final, held = total(outcomes, lambda o: o.dialogue.final), total(outcomes, lambda o: o.held)
+    gone, stale = total(outcomes, lambda o: o.dialogue.replaced), total(outcomes, lambda o: o.stale)
+    for name, hits, of, limit, met in (
+        ("the rule that holds is in memory", held, final, HOLDS, held >= HOLDS * final > 0),
+        ("a replaced rule is told as current", stale, gone, REPLACED, stale <= REPLACED * gone),
+    ):
+        bound = f"{limit:.2f}" if bar else ""
+        yield f"{what}: {name}", share(hits, of), bound, met if bar else None
 
 
 def saves(what: str, outcomes: Sequence[Outcome]) -> Iterator[Row]:
-    topics, others, orders, queued = (
-        sum(counts)
-        for counts in zip(
-            *((len(o.topics), len(o.others), len(o.orders), o.queued) for o in outcomes),
-            strict=True,
-        )
-    )
-    count = len(outcomes)
-    yield f"{what}: files per dialogue", f"{topics / count:.1f}", "", None
+    topics, others = total(outcomes, lambda o: o.topics), total(outcomes, lambda o: o.others)
+    orders, queued = total(outcomes, lambda o: o.orders), sum(one.queued for one in outcomes)
+    yield f"{what}: files per dialogue", f"{topics / len(outcomes):.1f}", "", None
     yield f"{what}: files that state no coding rule", share(others, topics), "", None
     yield f"{what}: of those, orders that concern no code", share(orders, others), "", None
     yield f"{what}: files that keep neither", share(others - orders, topics), "", None
@@ -275,39 +408,18 @@ def measure(out: Path, most: int = MOST) -> Iterator[Figure | Row]:
 
 def followed(outcomes: Sequence[Outcome], half: str) -> Iterator[Figure]:
     """Rules put in, stored and retrieved, counted apart."""
-    final = sum(len(one.dialogue.final) for one in outcomes)
-    held = sum(len(one.held) for one in outcomes)
-    got = sum(len(one.retrieved) for one in outcomes)
-    stale = sum(len(one.stale) for one in outcomes)
-    gone = sum(len(one.dialogue.replaced) for one in outcomes)
+    final, held = total(outcomes, lambda o: o.dialogue.final), total(outcomes, lambda o: o.held)
+    gone, stale = total(outcomes, lambda o: o.dialogue.replaced), total(outcomes, lambda o: o.stale)
+    got, key = total(outcomes, lambda o: o.retrieved), f"memorycode.{half}"
     name = f"MemoryCode, {HALF[half]} ({len(outcomes)} dialogues)"
-    key = f"memorycode.{half}"
-    yield at_least(
-        f"{key}.stored",
-        f"{name}: rules that hold and are in memory (the rest is lost at writing)",
-        held / max(1, final),
-        HOLDS,
-        "share",
-        final,
-    )
-    yield at_least(
-        f"{key}.retrieved",
-        f"{name}: of these, in the first {TOP} when such code is written (lost at recall)",
-        got / max(1, held),
-        0.9,
-        "share",
-        held,
-        "a question that names the object alone shares a common word with many",
-    )
-    yield at_most(
-        f"{key}.stale",
-        f"{name}: replaced rules that are told as current",
-        stale / max(1, gone),
-        REPLACED,
-        "share",
-        gone,
-        "two replaced rules were worded so that no sign tells them from their heirs",
-    )
+    what = f"{name}: rules that hold and are in memory (the rest is lost at writing)"
+    yield at_least(f"{key}.stored", what, held / max(1, final), HOLDS, "share", final)
+    what = f"{name}: of these, in the first {TOP} when such code is written (lost at recall)"
+    why = "a question that names the object alone shares a common word with many"
+    yield at_least(f"{key}.retrieved", what, got / max(1, held), 0.9, "share", held, why)
+    what = f"{name}: replaced rules that are told as current"
+    why = "two replaced rules were worded so that no sign tells them from their heirs"
+    yield at_most(f"{key}.stale", what, stale / max(1, gone), REPLACED, "share", gone, why)
 
 
 def main() -> None:

@@ -7,8 +7,7 @@ pointers and links that lead nowhere, heads and headings that are wrong, junk, a
 facts that differ by a name, a noun, a number in words, a weekday, a denial. Each fault is
 kept with what a check should find, what a repair should leave, and which facts must survive it.
 
-It shares no code with what looks for such faults. Rewording is done by operators in two halves:
-`OPEN` may be looked at by whoever sets a detector's limits, `HELD` may not.
+It shares no code with what looks for such faults. `paraphrase` has the operators that reword.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from bench.paraphrase import HALVES, TABLES, reworded, reworded_body
+
 NOW = datetime(2026, 9, 1, 12, tzinfo=UTC)
 INDEX = "MEMORY.md"
 FOLDER = "docs/learned/"
-
-Reword = Callable[[str, Random], str]
 
 
 @dataclass(frozen=True)
@@ -72,8 +71,7 @@ def first_sentence(body: str) -> str:
 
 
 def memory(title: str, about: str, body: str, kind: str = "reference") -> bytes:
-    quoted = (json.dumps(text, ensure_ascii=False) for text in (title, about))
-    name, description = quoted
+    name, description = (json.dumps(text, ensure_ascii=False) for text in (title, about))
     head = f"---\nname: {name}\ndescription: {description}\ntype: {kind}\n---\n"
     return f"{head}\n{body.strip()}\n".encode()
 
@@ -107,209 +105,6 @@ def untouched(docs: Sequence[dict[str, Any]], seed: int = 0) -> Planted:
     return made
 
 
-# -- rewording -----------------------------------------------------------------------
-
-
-def _swap(table: str) -> Reword:
-    pairs = dict(line.strip().split(" > ") for line in table.strip().splitlines())
-    names = "|".join(sorted(map(re.escape, pairs), key=len, reverse=True))
-    pattern = re.compile(rf"(?<![`\w/.-])({names})(?![`\w/-])", re.IGNORECASE)
-
-    def swapped(found: re.Match[str]) -> str:
-        other = pairs[found[1].lower()]
-        return other[0].upper() + other[1:] if found[1][0].isupper() else other
-
-    return lambda text, _: pattern.sub(swapped, text)
-
-
-_OPEN_WORDS = """
-    use > employ
-    uses > employs
-    ensure > make sure
-    ensures > makes sure
-    requires > needs
-    require > need
-    allows > lets
-    prevents > stops
-    prevent > stop
-    contains > holds
-    provides > supplies
-    provide > supply
-    must > has to
-    should > ought to
-    check > verify
-    checks > verifies
-    error > failure
-    errors > failures
-    remove > delete
-    removes > deletes
-    update > refresh
-    updates > refreshes
-    display > show
-    existing > present
-    multiple > several
-    pattern > scheme
-    patterns > schemes
-    approach > method
-    create > make
-    creates > makes
-    created > made
-    documentation > docs
-    automatically > by itself
-    immediately > at once
-"""
-_HELD_WORDS = """
-    before > prior to
-    after > following
-    because > since
-    instead of > rather than
-    only > solely
-    every > each
-    handles > takes care of
-    handle > take care of
-    runs > executes
-    run > execute
-    change > modification
-    changes > modifications
-    common > frequent
-    correct > right
-    missing > absent
-    separate > distinct
-    specific > particular
-    simple > plain
-    detect > spot
-    detects > spots
-    avoid > steer clear of
-    avoids > steers clear of
-    returns > yields
-    return > yield
-    fetch > retrieve
-    fetches > retrieves
-    validate > confirm
-    validates > confirms
-    generate > produce
-    generates > produces
-    command > instruction
-    commands > instructions
-    directory > folder
-    directories > folders
-    fails > breaks
-    fail > break
-    call > invoke
-    calls > invokes
-    default > standard
-    example > instance
-    examples > instances
-    new > fresh
-    different > other
-    via > by way of
-    determine > work out
-    determines > works out
-    implementation > realisation
-    implementations > realisations
-    tests > trials
-    function > routine
-    functions > routines
-    method > procedure
-    methods > procedures
-"""
-
-
-def _passive(text: str, _: Random) -> str:
-    verbs = {"uses": "used", "employs": "employed", "handles": "handled", "creates": "created"}
-    verbs |= {"returns": "returned", "provides": "provided", "supplies": "supplied"}
-    verbs |= {"contains": "contained", "holds": "held", "calls": "called", "reads": "read"}
-    pattern = rf"(The [\w`. ()-]{{3,50}}?) ({'|'.join(verbs)}) (.+?)([.:]?)"
-    found = re.fullmatch(pattern, text)
-    if found is None or len(found[3].split()) > 14:
-        return text
-    what = found[3][0].upper() + found[3][1:]
-    return f"{what} is {verbs[found[2]]} by {found[1][0].lower()}{found[1][1:]}{found[4]}"
-
-
-def _reordered(text: str, _: Random) -> str:
-    parts = re.split(r"; | — ", text.rstrip("."))
-    if len(parts) != 2 or "`" in text[:1]:
-        return text
-    return f"{parts[1][0].upper()}{parts[1][1:]}; {parts[0][0].lower()}{parts[0][1:]}."
-
-
-def _fronted(text: str, _: Random) -> str:
-    found = re.fullmatch(r"(When|If|After|Before|Once) ([^,`]{6,80}), (.{8,}?)\.", text)
-    if found is None:
-        return text
-    return f"{found[3][0].upper()}{found[3][1:]} {found[1].lower()} {found[2]}."
-
-
-def _agentless(text: str, _: Random) -> str:
-    found = re.fullmatch(r"(Use|Run|Call|Add|Read|Create|Execute|Invoke) (`[^`]+`)(.*)", text)
-    if found is None:
-        return text
-    done = {"Use": "used", "Run": "run", "Call": "called", "Add": "added", "Read": "read"}
-    done |= {"Create": "created", "Execute": "executed", "Invoke": "invoked"}
-    return f"{found[2]} is to be {done[found[1]]}{found[3]}"
-
-
-def _introduced(text: str, chance: Random) -> str:
-    if chance.random() < 0.8 or not re.match(r"[A-Z][a-z]+ ", text):
-        return text
-    start = chance.choice(("In short, ", "As a rule, ", "In practice, ", "Put simply, "))
-    return start + text[0].lower() + text[1:]
-
-
-OPEN: tuple[Reword, ...] = (_swap(_OPEN_WORDS), _passive, _reordered)
-HELD: tuple[Reword, ...] = (_swap(_HELD_WORDS), _fronted, _agentless, _introduced)
-HALVES: dict[str, tuple[Reword, ...]] = {"open": OPEN, "held": HELD}
-
-
-def reworded(text: str, how: Sequence[Reword], chance: Random) -> str:
-    for operator in how:
-        text = operator(text, chance)
-    return text
-
-
-def reworded_body(body: str, how: Sequence[Reword], chance: Random, *, code: bool) -> str:
-    """A document in other words: sections and list items in another order, each one reworded."""
-    fences = re.split(r"(```.*?```)", body, flags=re.DOTALL)
-    texts = [part if code or n % 2 == 0 else "" for n, part in enumerate(fences)]
-    sections = re.split(r"(?m)^(?=## )", "".join(texts))
-    head, rest = sections[0], sections[1:]
-    chance.shuffle(rest)
-    return "".join(_section(one, how, chance) for one in (head, *rest))
-
-
-def _section(text: str, how: Sequence[Reword], chance: Random) -> str:
-    out: list[str] = []
-    inside = False
-    for line in text.splitlines():
-        inside = inside != line.lstrip().startswith("```")
-        plain = (
-            line.lstrip().startswith(("#", "|", "```", "<", "    ")) or inside or not line.strip()
-        )
-        if plain:
-            out.append(line)
-            continue
-        mark = re.match(r"\s*(?:[-*] |\d+\. )?", line)
-        start = mark[0] if mark else ""
-        said = re.split(r"(?<=[.!?])\s+(?=[A-Z`])", line[len(start) :])
-        out.append(start + " ".join(reworded(one, how, chance) for one in said))
-    return "\n".join(_bullets(out, chance)) + "\n"
-
-
-def _bullets(lines: list[str], chance: Random) -> list[str]:
-    """Runs of top-level bullets in another order."""
-    out: list[str] = []
-    run: list[str] = []
-    for line in [*lines, ""]:
-        if re.match(r"- \S", line):
-            run.append(line)
-            continue
-        chance.shuffle(run)
-        out += [*run, line]
-        run = []
-    return out[:-1]
-
-
 # -- planting ------------------------------------------------------------------------
 
 _PEOPLE = ("Amara Okafor", "Jonas Lindqvist", "Mei-Ling Chou", "Pavel Novák", "Rosa Delgado")
@@ -317,68 +112,13 @@ _THINGS = ("rollout", "migration", "clean-up", "audit", "hand-over", "freeze", "
 _UNIT = re.compile(r"(?<![\w#.`/-])(\d{1,5}) (?=[a-z]{3,}\b)")
 _AUX = re.compile(r"\b(is|are|can|must|should|will|does|do) (?!not\b|n't)(?=[a-z]{3,})")
 _LABELS = re.compile(r"(?i)\b(?:steps?|phases?|layers?|lines?|prs?|tiers?|levels?|parts?) \d")
-
-
+_WHEN = re.compile(
+    r"\s*\b(?:yesterday|tomorrow|two weeks ago|last week|next week|next month|3 days ago|the day after"
+    r"|last year|last Monday)\b"
+)
 _SYSTEMS = ("Halvard", "Brisk", "Quill", "Tarn", "Osier")
-_TWINS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
-    (
-        "name",
-        "{} approves every release of {what} before noon.",
-        (("Tomas", "Ines"), ("Mirko", "Dana")),
-    ),
-    (
-        "noun",
-        "Releases of the {} in {what} need a signed plan.",
-        (("reader", "portal"), ("parser", "printer")),
-    ),
-    (
-        "value",
-        "Releases of {what} need {} days of notice to support.",
-        (("two", "five"), ("three", "seven")),
-    ),
-    (
-        "weekday",
-        "The backup of {what} runs every {} from the vault.",
-        (("Tuesday", "Friday"), ("Monday", "Sunday")),
-    ),
-    (
-        "name",
-        "{} gibt jede Auslieferung von {what} vor dem Mittag frei.",
-        (("Tomas", "Ines"), ("Mirko", "Dana")),
-    ),
-    (
-        "noun",
-        "Auslieferungen des {} in {what} brauchen einen Plan.",
-        (("Lesers", "Portals"), ("Druckers", "Wandlers")),
-    ),
-    (
-        "value",
-        "Auslieferungen von {what} brauchen {} Tage Vorlauf beim Betrieb.",
-        (("zwei", "fünf"), ("drei", "sieben")),
-    ),
-    (
-        "weekday",
-        "Die Sicherung von {what} läuft jeden {} aus dem Tresor.",
-        (("Dienstag", "Freitag"), ("Montag", "Sonntag")),
-    ),
-    ("noun", "在{what}中发布{}之前需要签署计划。", (("阅读器", "门户站"), ("解析器", "打印机"))),
-    ("noun", "{}负责{what}的每次发布审批。", (("王伟", "李娜"), ("张敏", "刘洋"))),
-    ("value", "发布{what}之前需要提前{}天通知支持团队。", (("三", "五"), ("两", "七"))),
-    ("weekday", "{what}的备份每{}从保险库运行。", (("周二", "周五"), ("周一", "周日"))),
-    (
-        "turned",
-        "The gate of {what} {} opened for guests at night.",
-        (("is", "is never"), ("may be", "must not be")),
-    ),
-    ("sign", "The offset of {what} is {} degrees at noon.", (("5", "-5"), ("12", "-12"))),
-    ("order", "{} in the rota of {what}.", (("Ines follows Tomas", "Tomas follows Ines"),)),
-)
-_JUNK = (
-    "TBD",
-    "I'm currently working on the {word} parser; {a} of {b} tests pass.",
-    "To fix this {word} import error, delete the cache and run it again. It went away.",
-    "```\n{word}/\n├── a.py\n├── b.py\n├── c.py\n└── d.py\n```",
-)
+_TWINS: Sequence[tuple[str, str, Sequence[tuple[str, str]]]] = TABLES["twins"]
+_JUNK: Sequence[str] = TABLES["junk"]
 
 
 class _Planter:
@@ -420,9 +160,8 @@ class _Planter:
     def duplicate(self, half: str) -> None:
         key = self.take()
         doc = self.docs[key]
-        body = reworded_body(
-            doc["body"], HALVES[half], self.chance, code=self.chance.random() < 0.5
-        )
+        code = self.chance.random() < 0.5
+        body = reworded_body(doc["body"], HALVES[half], self.chance, code=code)
         title = reworded(str(doc["title"]), HALVES[half], self.chance)
         body = re.sub(r"\A\s*# .*\n", f"# {title}\n", body)
         who, number = self.chance.choice(_PEOPLE), self.chance.randrange(1000, 9999)
@@ -447,8 +186,7 @@ class _Planter:
     def _update(self, key: str, old: str, new: str, kind: str, half: str) -> None:
         said = new if self.chance.random() < 0.5 else reworded(new, HALVES[half], self.chance)
         name = f"{key.removesuffix('.md')}-update.md"
-        title = f"Update: {self.docs[key]['title']}"
-        self.add(name, title, said, self.later())
+        self.add(name, f"Update: {self.docs[key]['title']}", said, self.later())
         self.made.facts.append(said)
         self.made.faults.append(Fault(kind, half, key, name, old, (said,), (old,)))
 
@@ -508,15 +246,8 @@ class _Planter:
         form, wanted = words[number % len(words)]
         said = form.format(self.chance.choice(_PEOPLE), f"“{self.docs[key]['title']}”".strip("“”"))
         self.append(key, said)
-        kept = re.sub(r"\s*\b(?:yesterday|tomorrow|two weeks ago|last week|next week)\b", "", said)
-        self.made.facts.append(self._rest(kept))
+        self.made.facts.append(_WHEN.sub("", said))  # who and what it is about has to survive
         self.made.faults.append(Fault("stale-relative", "open", key, "", said, (wanted,)))
-
-    @staticmethod
-    def _rest(said: str) -> str:
-        """What of the sentence has to survive: who and what it is about."""
-        cut = r"\s*\b(?:next month|3 days ago|the day after|last year|last Monday)\b"
-        return re.sub(cut, "", said)
 
     def deadline(self, number: int) -> None:
         key = self.take()

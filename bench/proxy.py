@@ -5,6 +5,11 @@ requests over one kept connection: a conversation whose history has a given leng
 round each time. CPU is that of the server process, with what it does behind the answers until it
 has come to rest. Then fifty streams at once are held while the provider drips, and memory is looked
 at. `REVERIE_SCALE=proof` holds them for ten minutes.
+
+What the proxy saves: recorded shapes of a real client's traffic, with the proxy and without.
+
+Shapes, courses and the judge of prices are those of the tests (`tests/clients`), which share no
+code with the proxy; both sides are billed by the same simulated prompt cache.
 """
 
 from __future__ import annotations
@@ -260,3 +265,37 @@ def _overhead(figures: dict[tuple[str, int], tuple[float, float]]) -> Iterator[F
     what = "CPU beyond parsing where the history is four times as long"
     ratio = long / max(short, 0.001)
     yield at_most("proxy.growth", what, ratio, 1.5, "x", TIMES)
+
+
+# What it saves
+
+
+BOUND = 0.65
+
+
+def measure_saving(out: Path) -> Iterator[Figure | Row]:
+    del out
+    from tests.clients.courses import PLANS, RECORDED, remembered
+    from tests.clients.line import standing
+
+    alone = through = 0.0
+    breaks = requests = 0
+    with tempfile.TemporaryDirectory() as name, standing(PLANS, Path(name) / "home") as standing_:
+        for course, play in RECORDED.items():
+            line = standing_.begin(PLANS)
+            assert line.proxy is not None
+            folder = Path(name) / course
+            folder.mkdir()
+            remembered(folder, line.proxy.home)
+            play(line, folder)
+            found = line.clean()
+            costs = line.costs()
+            alone, through = alone + costs[0], through + costs[1]
+            breaks += len(found.caused)
+            requests += found.requests
+            told = f"{costs[1] / costs[0]:.3f} of the client alone, {found.requests} requests"
+            yield f"course {course}", told, "", None
+    what = "cost of recorded shapes through the proxy, as a share of the client alone"
+    yield at_most("proxy.saving", what, through / alone, BOUND, "share", requests)
+    what = "prefixes that the proxy breaks and the client does not"
+    yield Figure("proxy.breaks", what, breaks, 0.0, "none", "lower", n=requests)

@@ -3,35 +3,198 @@
 Three sets: turns of long dialogues with questions (LoCoMo), memory documents with the situations
 that their authors wrote for them, and the same documents with queries in other words. By words:
 plain FTS5 and bm25s. By meaning: mem0 with `infer=False`, LangGraph's store and mempalace, each
-with its own code in its own environment, all with the same local model behind one endpoint
-(`bench/embedding`); and what anyone would put together of FTS5 and these vectors. What is compared
-is the share of what should be found in the first 5 and 10. A peer that cannot be installed or does
-not run is told as such.
+with its own code in its own environment, all with the same local model behind one endpoint; and
+what anyone would put together of FTS5 and these vectors. What is compared is the share of what
+should be found in the first 5 and 10. A peer that cannot be installed or does not run is told as
+such.
+
+What runs in a peer's environment reads {"url", "documents": {id: text}, "queries": [text], "k"}
+from standard input and prints one line: for each query the ids found, best first. The peer's
+documented calls are used, with its defaults but for the endpoint of the vectors, which has the
+usual form of a provider's.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import sqlite3
 import statistics
 import subprocess
 import tempfile
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Lock, Thread
 from typing import Any
 
 from bench import recall_data as data
-from bench.embedding import Vectors, endpoint
 from bench.figures import HERE, OUT, QUICK, ROOT_SHARED, Figure, Row, against_peers, once
 from bench.peers import LOCKS, MISSING, environment
 from bench.recall import Plain
-from bench.recall_scripts import SCRIPTS
 from reverie.memory import Meaning, Query
-from reverie.providers import PACKAGE
+from reverie.providers import PACKAGE, MiniLM
 from reverie.providers.minilm import minilm
 from reverie.store import HitKind, RecallIndex
+
+BM25S = """
+import json, sys
+import bm25s, Stemmer
+given, stemmer = json.load(sys.stdin), Stemmer.Stemmer("english")
+def cut(texts):
+    return bm25s.tokenize(texts, stopwords="en", stemmer=stemmer, show_progress=False)
+ids, index = list(given["documents"]), bm25s.BM25()
+index.index(cut(list(given["documents"].values())), show_progress=False)
+found, _ = index.retrieve(cut(given["queries"]), k=min(given["k"], len(ids)), show_progress=False)
+print(json.dumps([[ids[n] for n in row] for row in found]))
+"""
+LANGGRAPH = """
+import json, sys, urllib.request
+from langgraph.store.memory import InMemoryStore
+given = json.load(sys.stdin)
+def embed(texts):
+    body = json.dumps({"input": list(texts), "model": "m"}).encode()
+    head = {"content-type": "application/json"}
+    asked = urllib.request.Request(given["url"] + "/embeddings", body, head)
+    with urllib.request.urlopen(asked) as answer:
+        return [row["embedding"] for row in json.load(answer)["data"]]
+store = InMemoryStore(index={"dims": 384, "embed": embed, "fields": ["text"]})
+for key, text in given["documents"].items():
+    store.put(("memories",), key, {"text": text})
+print(json.dumps([
+    [hit.key for hit in store.search(("memories",), query=text, limit=given["k"])]
+    for text in given["queries"]]))
+"""
+MEM0 = """
+import json, logging, sys, tempfile
+logging.disable(logging.CRITICAL)
+given = json.load(sys.stdin)
+from mem0 import Memory
+folder = tempfile.mkdtemp()
+memory = Memory.from_config({
+    "embedder": {"provider": "openai", "config": {
+        "model": "m", "embedding_dims": 384, "openai_base_url": given["url"], "api_key": "k"}},
+    "vector_store": {"provider": "qdrant", "config": {
+        "path": folder + "/qdrant", "collection_name": "c", "embedding_model_dims": 384}},
+    "llm": {"provider": "openai", "config": {"openai_base_url": given["url"], "api_key": "k"}},
+    "history_db_path": folder + "/history.db"})
+for key, text in given["documents"].items():
+    memory.add(text, user_id="u", metadata={"key": key}, infer=False)
+rows = []
+for text in given["queries"]:
+    hits = memory.search(text, filters={"user_id": "u"}, top_k=given["k"], threshold=0.0)
+    rows.append([hit["metadata"]["key"] for hit in hits["results"]])
+print(json.dumps(rows))
+"""
+MEMPALACE = """
+import contextlib, json, logging, os, sys, tempfile
+given = json.load(sys.stdin)
+told = os.fdopen(os.dup(1), "w")  # its server takes standard output for itself
+folder = tempfile.mkdtemp()
+os.environ |= {
+    "MEMPALACE_CONFIG_DIR": folder, "MEMPALACE_PALACE_PATH": folder + "/palace",
+    "MEMPALACE_EMBEDDING_MODEL": "openai-compat", "MEMPALACE_EMBEDDING_API_URL": given["url"],
+    "MEMPALACE_EMBEDDING_API_MODEL": "m", "MEMPALACE_EMBEDDING_API_KEY": "k"}
+with contextlib.redirect_stdout(sys.stderr):
+    logging.disable(logging.CRITICAL)
+    from mempalace.mcp_server import tool_add_drawer
+    from mempalace.searcher import search_memories
+    for key, text in given["documents"].items():
+        done = tool_add_drawer("work", "notes", text, source_file=key)
+        assert done.get("success"), done
+    rows = []
+    for text in given["queries"]:
+        found = search_memories(text, os.environ["MEMPALACE_PALACE_PATH"], n_results=given["k"])
+        rows.append(list(dict.fromkeys(hit["source_path"] for hit in found["results"])))
+print(json.dumps(rows), file=told, flush=True)
+"""
+SCRIPTS = {"bm25s": BM25S, "langgraph": LANGGRAPH, "mem0": MEM0, "mempalace": MEMPALACE}
+
+
+# One model of meaning for everybody
+
+
+AT_ONCE = 64
+
+
+class Vectors:
+    """The vectors of texts, kept in a file: each text is worked on once."""
+
+    def __init__(self, model: MiniLM, path: Path) -> None:
+        self.name = model.name
+        self._model, self._turn = model, Lock()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._base = sqlite3.connect(path, check_same_thread=False)
+        self._base.execute("CREATE TABLE IF NOT EXISTS vector (text TEXT PRIMARY KEY, value BLOB)")
+
+    def encode(self, texts: Sequence[str]) -> list[list[float]]:
+        with self._turn:
+            new = [text for text in dict.fromkeys(texts) if self._known(text) is None]
+            for start in range(0, len(new), AT_ONCE):
+                part = new[start : start + AT_ONCE]
+                made = (array("f", one).tobytes() for one in self._model.encode(part))
+                rows = zip(part, made, strict=True)
+                self._base.executemany("INSERT OR REPLACE INTO vector VALUES (?, ?)", rows)
+                self._base.commit()
+            return [array("f", self._known(text) or b"").tolist() for text in texts]
+
+    def _known(self, text: str) -> bytes | None:
+        found = self._base.execute("SELECT value FROM vector WHERE text = ?", (text,)).fetchone()
+        return found[0] if found else None
+
+
+@contextmanager
+def endpoint(vectors: Vectors) -> Iterator[str]:
+    """The address at which texts become vectors, while it stands."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            given = asked["input"]
+            made = vectors.encode([given] if isinstance(given, str) else given)
+            rows = [
+                {"object": "embedding", "index": n, "embedding": packed(one, asked)}
+                for n, one in enumerate(made)
+            ]
+            usage = {"prompt_tokens": 1, "total_tokens": 1}
+            body = json.dumps(
+                {"object": "list", "model": asked.get("model"), "data": rows, "usage": usage}
+            ).encode()
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+            """Nothing is told."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def packed(vector: Sequence[float], asked: dict[str, Any]) -> Any:
+    if asked.get("encoding_format") == "base64":
+        return base64.b64encode(array("f", vector).tobytes()).decode()
+    return list(vector)
+
+
+# Ours and theirs
+
 
 DEPTH = 10
 DIALOGUES = 1 if QUICK else int(os.environ.get("REVERIE_BENCH_DIALOGUES", "5"))

@@ -1,10 +1,10 @@
 """The secret scanner: what it finds, what it refuses wrongly, and how long it takes.
 
 It is judged by tokens made from its own rules, by a list of secrets people have that was written
-before them (`secret_shapes`), by four that were each measured before the rules were changed for
-them (`secret_list`, `…_second`, `…_third`, `…_fourth`), and by prose without secrets; then beside
-detect-secrets on the same texts, and on texts that are made to be slow. Prose needs the shared data
-(`REVERIE_SHARED`); detect-secrets runs in an environment of its own.
+before them and by four that were each measured before the rules were changed for them
+(`secret_texts`), and by prose without secrets; then beside detect-secrets on the same texts, and
+on texts that are made to be slow. Prose needs the shared data (`REVERIE_SHARED`); detect-secrets
+runs in an environment of its own.
 """
 
 from __future__ import annotations
@@ -19,21 +19,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench import secret_list, secret_list_fourth, secret_list_second, secret_list_third
 from bench.figures import QUICK, ROOT_SHARED, Figure, Row, against_peers, at_least, at_most
 from bench.peers import MISSING, environment
-from bench.secret_list import Planted
-from bench.secret_shapes import shapes
+from bench.secret_texts import Planted, harmless, planted, shapes
 from reverie.memory import TOKEN_FLOOR, TOKENS, mark, removed
 from reverie.memory.secrets import scan
 
-LISTS: dict[str, Callable[[], Iterator[Planted]]] = {
-    "first": secret_list.planted,
-    "second": secret_list_second.planted,
-    "third": secret_list_third.planted,
-    "fourth": secret_list_fourth.planted,
-}
-LOOK_ALIKES = {"first": secret_list.harmless, "second": secret_list_second.harmless}
+LISTS = ("first", "second", "third", "fourth")
+LOOK_ALIKES = ("first", "second")
 SAMPLES = 2 if QUICK else 10
 SIZE = 200_000
 PIECE = 6  # letters of a secret that would tell it
@@ -80,7 +73,7 @@ def sources() -> dict[str, list[str]]:
     by hand, and strings made from the published patterns of gitleaks."""
     from tests.memory.test_secrets_generator import positives, upstream
 
-    found = {f"{name} list": [one.text for one in made()] for name, made in LISTS.items()}
+    found = {f"{name} list": [one.text for one in planted(name)] for name in LISTS}
     made = [
         f"the value is {secret}\n"
         for rule in upstream(ROOT_SHARED)
@@ -101,7 +94,7 @@ def beside(documents: list[str]) -> Iterator[Figure | Row]:
         key = f"secrets.found.{name.split()[0]}"
         what = f"secrets found, {name}"
         yield against_peers(key, what, found, other, better="higher", unit="share", n=len(texts))
-    fourth = [text.text for text in secret_list_fourth.planted()]
+    fourth = [text.text for text in planted("fourth")]
     found = sum(bool(scan(text)) for text in fourth) / len(fourth)
     yield at_least(
         "secrets.bound",
@@ -197,11 +190,12 @@ def listed_shapes() -> Iterator[Row]:
 def lists_by_others() -> Iterator[Row]:
     """Lists that were each measured once before any rule was changed for what they showed; that
     figure stands in docs/secrets.md. What is measured here is how they do since."""
-    for name, texts in LISTS.items():
-        yield from _list(name, list(texts()))
-    for name, clean in LOOK_ALIKES.items():
-        false = sum(bool(scan(text)) for text in clean())
-        what = f"{name} list, refused of {len(clean())} texts without secrets"
+    for name in LISTS:
+        yield from _list(name, list(planted(name)))
+    for name in LOOK_ALIKES:
+        clean = harmless(name)
+        false = sum(bool(scan(text)) for text in clean)
+        what = f"{name} list, refused of {len(clean)} texts without secrets"
         yield what, str(false), "0", false == 0
 
 

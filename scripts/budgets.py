@@ -7,6 +7,10 @@ nothing raises them but a person, who says why in the file.
     python -m scripts.budgets            compare
     python -m scripts.budgets --lower    lower the ceilings that the tree has fallen below
     python -m scripts.budgets --list     print every measurement, and the names behind the counts
+    python -m scripts.budgets --tree     look for what must not be in the tree, and for that alone
+
+No file that git tracks or would track names a package registry's host or a path of the machine it
+was written on, and no lock an address.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import ast
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -35,6 +40,17 @@ PARTICIPLE = re.compile(
     "thrown|told|understood|won|worn|written"
 )
 """One past participle; those that are an imperative too (cut, put, read, run, set) do not count."""
+REGISTRIES = re.compile(
+    r"pypi\.org|pythonhosted\.org|npmjs\.(?:org|com)|yarnpkg\.com|deb\.debian\.org|"
+    r"security\.debian\.org|archive\.ubuntu\.com|static\.crates\.io|index\.crates\.io"
+)
+# Names that stand for anyone in examples and tests.
+ANYONE = "alice|ann|bob|dev|me|someone|user|you"
+HOMES = re.compile(
+    rf"(?<![\w.~}}-])/(?:home|Users)/(?!(?:{ANYONE})\b)\w[\w.-]*/|(?<![\w.~-])/roo[t]/"
+)
+WORKPLACE = re.compile(r"(?<![\w.~-])/work/(?:main|shared)\b")
+ADDRESS = re.compile(r"\w+://|--(?:extra-)?index-url|--find-links|--trusted-host")
 Row: TypeAlias = "float | list[float]"
 FIRST_USE = {
     "fit": "from reverie import fit; fit([{'role': 'user', 'content': 'x'}], model='gpt-5')",
@@ -145,8 +161,6 @@ def rooms() -> dict[str, list[float]]:
 
 def first_use() -> dict[str, float]:
     """Count the modules of ours that a fresh process has loaded after a first use."""
-    import tempfile
-
     found: dict[str, float] = {}
     for name, code in FIRST_USE.items():
         text = f"import sys\n{code}\nprint(*(m for m in sys.modules if m.startswith('reverie')))"
@@ -158,15 +172,8 @@ def first_use() -> dict[str, float]:
 
 
 def walks() -> dict[str, float]:
-    done = subprocess.run(
-        [sys.executable, "-m", "scripts.walks"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    pairs = (line.split() for line in done.stdout.splitlines())
-    return {name: int(count) for name, count in pairs}
+    told = subprocess.check_output([sys.executable, "-m", "scripts.walks"], cwd=ROOT, text=True)
+    return {name: int(count) for name, count in map(str.split, told.splitlines())}
 
 
 def public() -> dict[str, float]:
@@ -266,6 +273,48 @@ def lower() -> None:
     FILE.write_text("\n".join(out) + "\n", encoding="utf-8")
 
 
+# What must not be in the tree
+
+
+def tracked_files(root: Path) -> list[Path]:
+    """What git tracks, and what it would if asked."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "-z"],
+        cwd=root,
+        check=True,
+        capture_output=True,
+    ).stdout.decode()
+    return sorted(path for name in listed.split("\0") if name and (path := root / name).is_file())
+
+
+def content_rules(path: Path, root: Path) -> list[tuple[str, re.Pattern[str]]]:
+    """The rules that hold for this file, each with its name."""
+    held = [
+        ("host of a package registry", REGISTRIES),
+        ("path of somebody's home", HOMES),
+        ("path of one machine", WORKPLACE),
+    ]
+    if len(root.parts) > 2:
+        held.append(("path of this clone", re.compile(re.escape(str(root)) + r"\b")))
+    if "locks" in path.relative_to(root).parts[:-1]:
+        held.append(("address in a lock", ADDRESS))
+    return held
+
+
+def forbidden(root: Path) -> Iterator[str]:
+    """One line for each thing found, with file and line."""
+    for path in tracked_files(root):
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        held = content_rules(path, root)
+        for number, line in enumerate(text.splitlines(), 1):
+            for name, pattern in held:
+                if found := pattern.search(line):
+                    yield f"{path.relative_to(root)}:{number}: {name}: {found[0]}"
+
+
 def main() -> None:
     if "--lower" in sys.argv:
         lower()
@@ -274,8 +323,11 @@ def main() -> None:
             print(f"[{table}]", *(f"{name} = {value}" for name, value in rows.items()), sep="\n")
         print(*participle_modules(), *classes_twice())
         return
-    wrong = list(problems())
-    print("\n".join(wrong) or "budgets: every measurement is within its ceiling")
+    if "--tree" in sys.argv:
+        wrong, good = list(forbidden(ROOT)), "tree: nothing that should not be there"
+    else:
+        wrong, good = list(problems()), "budgets: every measurement is within its ceiling"
+    print("\n".join(wrong) or good)
     sys.exit(bool(wrong))
 
 

@@ -4,7 +4,7 @@ Three kinds of sessions are rendered again, each with the product's own fold and
 
 - the recorded sessions of `REVERIE_SHARED`, under both context policies;
 - the transcripts that version 0.1.0 wrote (`tests/fixtures/written_by_0.1.0.tar.gz`);
-- a fresh run of `reverie demo`, with what differs from run to run (folders, ids, times) taken out.
+- the homes that `scripts/golden.py` keeps: what they send next.
 
 The recorded sessions are digested twice: as requests of our own, and as what the providers put on
 the wire for them (path, headers and body) in each of the three formats.
@@ -14,7 +14,6 @@ change that means to send other bytes writes them again and says why.
 
     python -m scripts.digests            compare
     python -m scripts.digests --write    write them anew
-    python -m scripts.digests --demo     print those of a demo
 """
 
 from __future__ import annotations
@@ -25,25 +24,28 @@ import hashlib
 import json
 import os
 import re
-import subprocess
 import sys
 import tarfile
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
+import reverie
+from reverie import testing
 from reverie.apps.replay import Course, PolicyName, ReplayPolicy, ReplayStage, of_lines
 from reverie.errors import ImportFailed
 from reverie.providers import AnthropicModel, Connection, OpenAIModel, Retries, SdkErrors
 from reverie.session import Library
-from reverie.testing import ManualClock
 from reverie.transcript import EMPTY, Sent, apply
 from reverie.wire import Request, render
 from reverie.world import Model
+
+if TYPE_CHECKING:
+    from scripts.golden import Golden
 
 ROOT = Path(__file__).resolve().parent.parent
 DIGESTS = ROOT / "tests/fixtures/digests.json"
@@ -51,16 +53,9 @@ OLD = ROOT / "tests/fixtures/written_by_0.1.0.tar.gz"
 POLICIES: tuple[PolicyName, ...] = ("classic", "collapse")
 FORMATS = ("messages", "chat", "responses")
 NAMES = {"messages": "claude-opus-4-6", "chat": "gpt-5.6", "responses": "gpt-5.6"}
-OFTEN_DIFFERENT = (
-    (re.compile(r"[/-]tmp[/-]reverie-demo-[\w-]{8}"), "DEMO"),
-    (re.compile(r"\btoolu_[0-9a-f]{24}\b"), "CALL"),
-    (re.compile(r"\br:[0-9a-z]+\b"), "REFERENCE"),
-    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){1,3}-(?:[0-9a-f]{12}\b|…)"), "ID"),
-    (re.compile(r"\[[0-9a-f]{8}\]"), "[MARK]"),
-    (re.compile(r"\b[0-9a-f]{16}\b"), "FRAME"),
-    (re.compile(r"\bin \d+\.\d+s\b"), "in TIME"),
-    (re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?"), "DATE"),
-)
+SMALL = {"collapse_tail": 6_000}
+MODEL = "claude-sonnet-4-5"
+TOOLS: list[Any] = [testing.tool_definition("Bash", command={"type": "string"})]
 
 
 class Digest:
@@ -119,7 +114,7 @@ class Wires:
     def __init__(self) -> None:
         self.tap = Tap()
         connection = Connection(self.tap, SdkErrors(Never, Never, Never), object, "", "no-key")
-        retries = Retries(0, ManualClock())
+        retries = Retries(0, testing.ManualClock())
         self.models: dict[str, Model] = {
             "messages": AnthropicModel(NAMES["messages"], connection, retries),
             "chat": OpenAIModel(NAMES["chat"], connection, retries, "chat"),
@@ -209,33 +204,62 @@ def written_by_old(folder: Path) -> dict[str, str]:
     }
 
 
-def demo() -> list[str]:
-    """The digests of a demo's sessions, without what differs from run to run."""
-    told = subprocess.run(
-        [sys.executable, "-m", "reverie.apps.cli", "demo", "--keep", "--json"],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    home = Path(json.loads(told.stdout)["folder"]) / "home/projects"
-    (project,) = home.iterdir()
-    library = Library(project, project)
-    return sorted(
-        together(_stripped(body) for body in sent_bodies(library, one.id))
-        for one in library.sessions()
+# --- what a kept home sends next
+
+
+def digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+
+
+def next_requests(golden: Golden, session: str, policy: str) -> dict[str, str]:
+    """The digest of a session's next request, in each wire format."""
+    return anyio.run(_next, golden, session, policy)
+
+
+async def _next(golden: Golden, session: str, policy: str) -> dict[str, str]:
+    async with session_of(golden, policy, session) as one:
+        await one.add("What was in the first part?")
+        sent = await one.prepare()
+        forms = {"messages": sent.anthropic, "chat": sent.openai, "responses": sent.responses}
+        return {name: digest(form()) for name, form in forms.items()}
+
+
+def next_fitted(golden: Golden) -> list[Any]:
+    """What a new `Fitter` makes of a list that was written over: its digest, the tokens of what it
+    stands for, and a line of a result that left it, read back."""
+    over = json.loads((golden.place / "fitted.json").read_text())
+    with fitter_of(golden) as fitter:
+        sent = fitter.fit([*over, {"role": "user", "content": "go on"}])
+        known = re.findall(r"r:(?!abc123)\w{6}", json.dumps(list(sent)))[0]
+        asked = json.dumps({"reference": known, "query": "line 199"})
+        call = {
+            "id": "c",
+            "type": "function",
+            "function": {"name": "read_back", "arguments": asked},
+        }
+        return [digest(list(sent)), sent.before, fitter.handle(call)]
+
+
+def session_of(golden: Golden, policy: str, resume: str = "") -> Any:
+    """A session opened as these are."""
+    return reverie.Session.open(
+        golden.project,
+        model=MODEL,
+        policy=policy,
+        system="Be brief.",
+        tools=[*TOOLS, *reverie.tools().anthropic()],
+        home=golden.home,
+        settings=SMALL,
+        resume=resume,
     )
 
 
-def _stripped(body: str) -> str:
-    for pattern, word in OFTEN_DIFFERENT:
-        body = pattern.sub(word, body)
-    return body
+def fitter_of(golden: Golden) -> reverie.Fitter:
+    store, small = golden.place / "store", {"collapse_tail": 1_500}
+    return reverie.Fitter(model="gpt-5", tools=reverie.tools(), store=store, settings=small)
 
 
 def main() -> None:
-    if "--demo" in sys.argv:
-        print("\n".join(demo()))
-        return
     shared = Path(os.environ.get("REVERIE_SHARED", ROOT / "../shared"))
     with tempfile.TemporaryDirectory() as folder:
         found = {**all_recorded(shared), "written_by_0.1.0": written_by_old(Path(folder))}

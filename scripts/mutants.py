@@ -5,13 +5,14 @@ in each other's place, a number one off, a comparison moved by one, a result tha
 made in a copy of the tree, where those of the module's own tests are run that come by its line; one
 must fail. One that makes them run without end counts as noticed. The same seed draws the same ones.
 
-Some damages change nothing that anybody could see: `equivalent_mutants.toml` beside this file names
-each with its reason, and they count neither way. A name that fits no damage any more is a fault of
-the list. What was found is written down by module and seed, newest in place of older. A seed that
-nobody has looked at yet tells more than one that tests were added for.
+`mutants.toml` beside this file names the modules and their tests. Some damages change nothing that
+anybody could see: the file names each with its reason, and they count neither way. A name that fits
+no damage any more is a fault of the list. What was found is written down by module and seed, newest
+in place of older. A seed that nobody has looked at yet tells more than one that tests were added
+for.
 
-    python -m scripts.mutants [--each 40] [--seed 1] [--only store/journal] [--list]
-                              [--write bench/results/mutants.json [--again]]
+    python -m scripts.prove mutants [--each 40] [--seed 1] [--only store/journal] [--list]
+                                    [--write bench/results/mutants.json [--again]]
 
 With --again only those are tried that survived by the results so far: tests are added, not taken
 away, so what was noticed once is.
@@ -39,23 +40,20 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-from scripts import trials, witnesses
-from scripts.damaged import TESTS
+from scripts import trials
+from scripts.endurance import ROOT, commit
 
-ROOT = Path(__file__).resolve().parent.parent
+TABLES = "scripts/mutants.toml"
+TESTS: dict[str, list[str]] = tomllib.loads((ROOT / TABLES).read_text(encoding="utf-8"))["tests"]
 SOURCE = "src/reverie"
 NOTES = "bench/out/mutants"
-WITNESSES = witnesses.__name__
-EQUIVALENT = "scripts/equivalent_mutants.toml"
 SHARE = 0.9
 LIMIT_S = 3_600.0  # for all damages of a module
 TEST_LIMIT_S = 300  # for each test or file of tests that is named
 UNUSED = ("cacheprovider", "xdist", "schemathesis", "langsmith_plugin")  # the last two start slowly
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", ".*_cache", ".hypothesis", "out", "dist")
-Plugin: TypeAlias = tuple[str, Mapping[str, str]]
-"""One of pytest's, and what it reads from the environment."""
 _OTHER = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -205,7 +203,7 @@ def _is_read(source: str) -> bool:
 
 def explained(root: Path) -> dict[Name, str]:
     """Why nobody could see some damages, by name."""
-    rows = tomllib.loads((root / EQUIVALENT).read_text(encoding="utf-8")).get("mutant", [])
+    rows = tomllib.loads((root / TABLES).read_text(encoding="utf-8")).get("mutant", [])
     parts = ("module", "inside", "kind", "line", "change")
     return {tuple(row[part] for part in parts): row["why"] for row in rows}
 
@@ -239,7 +237,7 @@ def _tried(root: Path, tree: Path, every: Sequence[Mutant], source: str) -> list
     told = {"name": f"{SOURCE}/{module}.py", "file": str(tree / SOURCE / f"{module}.py")}
     rows = [{"inside": m.inside, "lines": m.lines(source), "text": m.of(source)} for m in every]
     given.write_text(json.dumps({**told, "notes": notes, "trials": rows}), "utf-8")
-    plugin = (trials.__name__, {trials.TRIALS: str(given), trials.FOUND: str(found)})
+    plugin = {trials.TRIALS: str(given), trials.FOUND: str(found)}
     _, tail = run_tests(tree, TESTS[module], LIMIT_S, plugin)
     if not found.is_file():
         raise SystemExit(f"the tests of {module} could not be run:\n{tail}")
@@ -256,12 +254,13 @@ def run_tests(
     tree: Path,
     tests: Sequence[str],
     limit: float | None = None,
-    plugin: Plugin | None = None,
+    plugin: Mapping[str, str] | None = None,
 ) -> tuple[int | None, str]:
-    """Runs some tests in a copy; the exit code, or None where time ran out."""
+    """Run some tests in a copy, with what `scripts.trials` reads from the environment; the exit
+    code, or None where time ran out."""
     environment = {
         **os.environ,
-        **(plugin[1] if plugin else {}),
+        **(plugin or {}),
         "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(tree)]),
         # A changed file of the same size and second would be taken from the cache.
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -270,7 +269,7 @@ def run_tests(
         "REVERIE_SHARED": os.environ.get("REVERIE_SHARED") or str(ROOT.parent / "shared"),
     }
     options = ("-x", "-q", "--tb=line", *(part for name in UNUSED for part in ("-p", f"no:{name}")))
-    options += ("-p", plugin[0]) if plugin else ()
+    options += ("-p", trials.__name__) if plugin else ()
     limit = limit or TEST_LIMIT_S * len(tests)
     with tempfile.TemporaryFile() as out:  # not a pipe: what a test leaves running would hold it
         tests_run = subprocess.Popen(
@@ -293,7 +292,7 @@ def run_tests(
         return code, "\n".join(out.read().decode(errors="replace").splitlines()[-15:])
 
 
-def noted(root: Path, tree: Path, tests: Sequence[str]) -> witnesses.Notes:
+def noted(root: Path, tree: Path, tests: Sequence[str]) -> trials.Notes:
     """By which lines of all modules each test comes; looked at once for a file of tests."""
     notes: dict[str, tuple[float, dict[str, list[int]]]] = {}
     modules = os.pathsep.join(f"{SOURCE}/{module}.py" for module in TESTS)
@@ -305,8 +304,8 @@ def noted(root: Path, tree: Path, tests: Sequence[str]) -> witnesses.Notes:
             kept = root / NOTES / f"{mark}.json"
             if not kept.is_file():
                 kept.parent.mkdir(parents=True, exist_ok=True)
-                given = {witnesses.FILES: modules, witnesses.NOTES: str(kept)}
-                run_tests(tree, [key], plugin=(WITNESSES, given))
+                given = {trials.FILES: modules, trials.NOTES: str(kept)}
+                run_tests(tree, [key], plugin=given)
             notes |= json.loads(kept.read_text(encoding="utf-8"))
     return notes
 
@@ -321,22 +320,17 @@ def write_down(path: Path, row: dict[str, Any]) -> None:
     path.write_text(f"{text}\n", encoding="utf-8")
 
 
-def commit(root: Path) -> str:
-    """Which state of the tree this is; "" outside of a repository."""
-    asked = ["git", "-C", str(root), "rev-parse", "--short", "HEAD"]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    return done.stdout.strip()
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Damage modules by chance.")
+def main(asked: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.prove mutants", description="Damage modules by chance."
+    )
     parser.add_argument("--each", type=int, default=40, help="damages a module")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="modules whose name holds this text")
     parser.add_argument("--list", action="store_true", help="name them and stop")
     parser.add_argument("--write", type=Path, help="the file that keeps the results by module")
     parser.add_argument("--again", action="store_true", help="those that survived so far")
-    given = parser.parse_args()
+    given = parser.parse_args(asked)
     few: list[str] = []
     for module in (name for name in TESTS if given.only in name):
         if given.list:
@@ -345,7 +339,7 @@ def main() -> None:
                 print(one.told(source))
         elif not is_noticed(module, given.each, given.seed, given.write, again=given.again):
             few.append(module)
-    sys.exit(bool(few))
+    return bool(few)
 
 
 def killed_before(written: Path | None, module: str, seed: int) -> list[str]:
@@ -377,7 +371,3 @@ def is_noticed(module: str, each: int, seed: int, written: Path | None, *, again
         seconds = round(time.monotonic() - began)
         write_down(written, {**row, "seconds": seconds, "commit": commit(ROOT)})
     return killed >= SHARE * counted
-
-
-if __name__ == "__main__":
-    main()

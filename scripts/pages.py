@@ -1,19 +1,29 @@
-"""Checks that the pages lead somewhere and that something leads to them.
+"""Checks the pages: their links, what the site loads, and the types of their examples.
 
 A link or picture whose file is not there, an anchor that no heading has, a page of the site that no
 table of contents reaches, and a page that the code names and that does not exist. Pages are read as
 Markdown, so that what stands in code is no link.
 
-    python -m scripts.pages
+The site is built into docs/_build/html; a warning of the generator ends it. A page may link to any
+address; what a browser would fetch by itself (scripts, styles, fonts, pictures, frames) must lie in
+the site.
+
+Each Python block of a page becomes a file of its own, which pyright and mypy check in their strict
+modes, as a user of either would. What they find is told with the page and the line in it.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 import sys
+import tempfile
+import textwrap
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -22,6 +32,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "docs" / "_build"
 START = "docs/index.md"
 FOLDERS = ("docs", "examples", "deploy")
 OTHERS = ("bench/RESULTS.md", "bench/labels/README.md")
@@ -190,11 +201,182 @@ def _unwritten(root: Path) -> Iterator[str]:
                     yield f"{place}: it names a page that is not there: {found[0]}"
 
 
-def main() -> int:
-    found = list(problems(ROOT))
-    print("\n".join(found) or f"pages: {len(pages(ROOT))}, and every link leads somewhere")
+# -- the site ------------------------------------------------------------------------
+
+REMOTE = re.compile(r"^\s*(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
+IN_STYLE = re.compile(
+    r"""url\(\s*["']?((?:https?:)?//[^)"']+)|@import\s+["']((?:https?:)?//[^"']+)""", re.IGNORECASE
+)
+BY_SCRIPT = re.compile(
+    r"""(?:\bfetch|\bimport|importScripts|\bWebSocket|\bEventSource|\.open)\(\s*(?:["']GET["'],\s*)?"""
+    r"""["']((?:https?:|wss?:)?//[^"']+)"""
+)
+FETCHED = {
+    ("audio", "src"), ("embed", "src"), ("form", "action"), ("iframe", "src"), ("img", "src"),
+    ("img", "srcset"), ("image", "href"), ("input", "src"), ("object", "data"), ("script", "src"),
+    ("source", "src"), ("source", "srcset"), ("track", "src"), ("use", "href"), ("video", "poster"),
+    ("video", "src"),
+}  # fmt: skip
+HARMLESS_LINKS = {"author", "canonical", "help", "license", "next", "prev", "search"}
+
+
+class Fetches(HTMLParser):
+    """The addresses elsewhere that a browser would fetch for a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._inside = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._inside = tag if tag in ("style", "script") else ""
+        given = {name: value or "" for name, value in attrs}
+        for name, value in given.items():
+            is_fetched = (tag, name) in FETCHED or (tag == "link" and name == "href")
+            if tag == "link" and set(given.get("rel", "").split()) <= HARMLESS_LINKS:
+                is_fetched = False
+            if is_fetched and REMOTE.match(value):
+                self.found.append(value)
+        self.found += in_style(given.get("style", ""))
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "style":
+            self.found += in_style(data)
+        elif self._inside == "script":
+            self.found += BY_SCRIPT.findall(data)
+
+
+def in_style(text: str) -> list[str]:
+    """The addresses elsewhere that a style sheet loads."""
+    return [one or other for one, other in IN_STYLE.findall(text)]
+
+
+def remote(folder: Path) -> Iterator[str]:
+    """One line for each thing that a browser would fetch from elsewhere."""
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in (".html", ".svg"):
+            page = Fetches()
+            page.feed(path.read_text(encoding="utf-8"))
+            found = page.found
+        elif path.suffix == ".css":
+            found = in_style(path.read_text(encoding="utf-8"))
+        elif path.suffix == ".js":
+            found = BY_SCRIPT.findall(path.read_text(encoding="utf-8"))
+        else:
+            continue
+        yield from (f"{path.relative_to(folder).as_posix()}: it loads {one}" for one in found)
+
+
+def build(root: Path, folder: Path) -> int:
+    """Run the generator; a warning is an error."""
+    run = [sys.executable, "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "-j", "1"]
+    given = ["-c", "docs", "-d", str(folder / "doctrees"), ".", str(folder / "html")]
+    return subprocess.run([*run, *given], cwd=root, check=False).returncode
+
+
+def build_site(folder: Path = BUILD) -> int:
+    """Build the site; the exit status says whether it is whole and loads nothing from elsewhere."""
+    code = build(ROOT, folder)
+    if code:
+        return code
+    found = list(remote(folder / "html"))
+    if found:
+        print("\n".join(found), file=sys.stderr)
     return bool(found)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+# -- the types of examples -----------------------------------------------------------
+
+WITH_EXAMPLES = (
+    "README.md",
+    *(
+        f"docs/{name}.md"
+        for name in (
+            "adapters", "agent", "fitting", "library", "loop", "mcp", "memory", "secrets",
+            "telemetry", "transcripts", "wrap",
+        )
+    ),
+    *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/how-to").glob("*.md")),
+)  # fmt: skip
+INSIDE = "docs/loop.md"
+"""A page whose examples stand inside an `async def`, with names of the reader's own."""
+NOT_STRICT = (INSIDE, "docs/adapters.md", "docs/how-to/own-loop-openai.md")
+"""Pages whose subjects are not strict themselves: LangChain and OpenAI have unknown types."""
+PREAMBLE = """
+from typing import Any
+TOOLS: list[Any] = []
+async def run(name: str, arguments: dict[str, Any]) -> str:
+    return name
+async def send(request: Any) -> object:
+    return {}
+async def example() -> None:
+"""
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BIN = Path(sys.executable).parent
+
+
+def examples(page: str) -> list[tuple[int, str]]:
+    """The blocks of a page, each with the line it begins in."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return [(text.count("\n", 0, m.start(1)), m[1]) for m in BLOCK.finditer(text)]
+
+
+def write_examples(folder: Path) -> dict[str, tuple[str, int]]:
+    """Each example as a file; which page and line each stands for."""
+    places: dict[str, tuple[str, int]] = {}
+    for page in WITH_EXAMPLES:
+        for number, (line, code) in enumerate(examples(page)):
+            name = f"{Path(page).stem.lower().replace('-', '_')}_{number}.py"
+            mode = "# pyright: standard\n" if page in NOT_STRICT else ""
+            above = PREAMBLE.lstrip() if page == INSIDE else ""
+            body = textwrap.indent(code, "    ") if above else code
+            (folder / name).write_text(above + body + mode, encoding="utf-8")
+            places[name] = (page, line - above.count("\n"))
+    return places
+
+
+def pyright_errors(folder: Path) -> list[tuple[str, int, str]]:
+    """What pyright finds: file, line, words."""
+    config = {
+        "include": ["."],
+        "typeCheckingMode": "strict",
+        "pythonVersion": "3.11",
+        "venvPath": str(BIN.parent.parent),
+        "venv": BIN.parent.name,
+        "reportUnusedCoroutine": True,
+        "reportMissingTypeStubs": False,
+    }
+    (folder / "pyrightconfig.json").write_text(json.dumps(config))
+    run = [str(BIN / "basedpyright"), "--outputjson", "-p", str(folder)]
+    told = subprocess.run(run, capture_output=True, text=True, check=False).stdout
+    return [
+        (Path(one["file"]).name, one["range"]["start"]["line"] + 1, f"pyright: {one['message']}")
+        for one in json.loads(told)["generalDiagnostics"]
+        if one["severity"] == "error"
+    ]
+
+
+def mypy_errors(folder: Path) -> list[tuple[str, int, str]]:
+    """What mypy finds; our own sources are followed and not judged."""
+    run = [
+        *(str(BIN / "mypy"), "--strict", "--follow-imports=silent"),
+        *("--no-error-summary", "--hide-error-context"),
+        *("--python-executable", sys.executable, "--cache-dir", str(ROOT / ".mypy_cache")),
+        *sorted(str(path) for path in folder.glob("*.py")),
+    ]
+    done = subprocess.run(run, capture_output=True, text=True, check=False, cwd=folder)
+    if done.returncode > 1:
+        raise SystemExit(done.stdout + done.stderr)
+    found = re.findall(r"^(?:.*/)?(\w+\.py):(\d+): error: (.*)$", done.stdout, re.MULTILINE)
+    return [(name, int(line), f"mypy: {words}") for name, line, words in found]
+
+
+def example_problems() -> Iterator[str]:
+    """One line for each thing found."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        places = write_examples(folder)
+        found = [*pyright_errors(folder), *mypy_errors(folder)]
+    for name, line, words in sorted(found):
+        if name in places:
+            yield f"{places[name][0]}:{places[name][1] + line}: {words}"

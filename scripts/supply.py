@@ -1,9 +1,9 @@
 """What we are made of: every locked package, its licence, and what wants it; a page and an SBOM.
 
-    python -m scripts.supply             whether docs/supply.md fits the locks
-    python -m scripts.supply --write     write its table anew
-    python -m scripts.supply --sbom F    a CycloneDX document of all that can be installed
-    python -m scripts.supply --audit     ask for known weaknesses (needs a network)
+    python -m scripts.release supply             whether docs/supply.md fits the locks
+    python -m scripts.release supply --write     write its table anew
+    python -m scripts.release supply --sbom F    a CycloneDX document of all that can be installed
+    python -m scripts.release supply --audit     ask for known weaknesses (needs a network)
 
 Read from `locks/all.txt` and from the packages' own words where they are installed (`.venv`). The
 audit installs pip-audit into an environment of its own; it exits with 0 where nothing is known, 1
@@ -29,10 +29,11 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).resolve().parent.parent
+from scripts.release import LOCKS, ROOT
+
 PAGE = ROOT / "docs" / "supply.md"
-LOCK = ROOT / "locks" / "all.txt"
-BEGIN, END = "<!-- made by scripts.supply: begin -->\n", "<!-- made by scripts.supply: end -->\n"
+LOCK = LOCKS / "all.txt"
+BEGIN, END = "<!-- made by scripts.release: begin -->\n", "<!-- made by scripts.release: end -->\n"
 UNPROVEN = 3
 CORE = "core"
 _PIN = re.compile(
@@ -236,12 +237,12 @@ def told(out: str, err: str) -> int:
     return 1 if found else UNPROVEN if skipped else 0
 
 
-def main() -> int:
+def main(asked: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--write", action="store_true", help="write the page's table anew")
     parser.add_argument("--sbom", type=Path, metavar="FILE", help="write a CycloneDX document")
     parser.add_argument("--audit", action="store_true", help="ask for known weaknesses")
-    given = parser.parse_args()
+    given = parser.parse_args(asked)
     if given.sbom:
         given.sbom.parent.mkdir(parents=True, exist_ok=True)
         given.sbom.write_text(json.dumps(sbom(), indent=1) + "\n", encoding="utf-8")
@@ -252,9 +253,9 @@ def main() -> int:
     if given.write:
         PAGE.write_text(page := page_text(page), encoding="utf-8")
     found = problems(page)
-    print("\n".join([*found, "run: python -m scripts.supply --write"]) if found else "supply: told")
+    print(
+        "\n".join([*found, "run: python -m scripts.release supply --write"])
+        if found
+        else "supply: told"
+    )
     return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,11 @@
-"""A plugin of pytest for `scripts.mutants`: many damages in one run.
+"""A plugin of pytest for `scripts.mutants`: by which lines tests come, or many damages in one run.
 
-The tests are collected once. Each damage is put into a process forked from there: into the file,
-for what is imported or started later, and into the functions that are loaded, whose code is
+`Witnesses` notes by which lines of the damaged modules each test comes. What a test does in a
+process of its own is not seen, so that a damage may count as not noticed which such a test would
+notice; never the other way round.
+
+`Trials` collects the tests once. Each damage is put into a process forked from there: into the
+file, for what is imported or started later, and into the functions that are loaded, whose code is
 replaced. There the tests run that come by the damaged lines, up to the first that fails. In the
 end those that failed run where nothing is damaged, and must pass.
 """
@@ -14,22 +18,84 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import CodeType, FunctionType
-from typing import Any
+from types import CodeType, FrameType, FunctionType
+from typing import Any, Protocol, TypeVar
 
 import pytest
 
-from scripts.witnesses import Notes, chosen
+FILES, NOTES = "MUTANTS_FILES", "MUTANTS_NOTES"
+Notes = Mapping[str, tuple[float, Mapping[str, list[int]]]]
+"""By test: its seconds, and by file the lines that it comes by."""
+
+
+class Named(Protocol):
+    """A test, by the name that pytest has for it."""
+
+    @property
+    def nodeid(self) -> str: ...
+
+
+T = TypeVar("T", bound=Named)
+
+
+class Witnesses:
+    """Notes by which lines of some files each test comes."""
+
+    def __init__(self, files: Iterable[str], notes: Path) -> None:
+        self._files = {str(Path.cwd() / file): file for file in files}
+        self._notes = notes
+        self._lines: set[tuple[str, int]] = set()
+        self._found: dict[str, tuple[float, dict[str, list[int]]]] = {}
+
+    def _trace(self, frame: FrameType, event: str, arg: Any) -> Any:
+        del event, arg
+        return self._line if frame.f_code.co_filename in self._files else None
+
+    def _line(self, frame: FrameType, event: str, arg: Any) -> Any:
+        del event, arg
+        self._lines.add((self._files[frame.f_code.co_filename], frame.f_lineno))
+        return self._line
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        self._lines, began = set(), time.monotonic()
+        threading.settrace(self._trace)
+        sys.settrace(self._trace)
+        try:
+            return (yield)
+        finally:
+            sys.settrace(None)
+            seconds, lines = time.monotonic() - began, dict[str, list[int]]()
+            for file, line in sorted(self._lines):
+                lines.setdefault(file, []).append(line)
+            self._found[item.nodeid] = (seconds, lines)
+
+    def pytest_sessionfinish(self) -> None:
+        self._notes.write_text(json.dumps(self._found), encoding="utf-8")
+
+
+def chosen(items: Sequence[T], notes: Notes, file: str, lines: range) -> list[T]:
+    """The tests that come by some lines of a file, the quickest first; all where none does."""
+
+    def comes_by(item: T) -> bool:
+        if item.nodeid not in notes:  # it is new, perhaps for this very line
+            return True
+        return any(one in lines for one in notes[item.nodeid][1].get(file, ()))
+
+    met = [item for item in items if comes_by(item)]
+    return sorted(met, key=lambda one: notes.get(one.nodeid, (0.0,))[0]) or list(items)
+
 
 TRIALS, FOUND = "MUTANTS_TRIALS", "MUTANTS_FOUND"
 POLL_S = 0.02
 LEAST_S, SLOWER = 20.0, 5.0  # how long damaged tests may take: so much, and so often their time
 
 
-class Trying:
+class Trials:
     """Runs the tests against each damage of one file."""
 
     def __init__(self, given: dict[str, Any], found: Path) -> None:
@@ -133,5 +199,9 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    given = json.loads(Path(os.environ[TRIALS]).read_text(encoding="utf-8"))
-    config.pluginmanager.register(Trying(given, Path(os.environ[FOUND])))
+    if TRIALS in os.environ:
+        given = json.loads(Path(os.environ[TRIALS]).read_text(encoding="utf-8"))
+        config.pluginmanager.register(Trials(given, Path(os.environ[FOUND])))
+    else:
+        files, notes = os.environ[FILES].split(os.pathsep), Path(os.environ[NOTES])
+        config.pluginmanager.register(Witnesses(files, notes))

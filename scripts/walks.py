@@ -2,20 +2,20 @@
 
 A walk is what runs, not what is imported: every file of `src/reverie` in which a function is
 called while a session makes a request, extracts, dreams or is resumed, a memory is searched, or
-the proxy forwards a request, with the embedded model and real files. They are listed in
-`docs/architecture.md`; `budgets.toml` has their ceilings.
+the proxy forwards a request, with the embedded model and real files. `budgets.toml` has their
+ceilings.
 
     python -m scripts.walks            print how many files each has
-    python -m scripts.walks --write    write the page's part again
+    python -m scripts.walks --list     print the files, by folder
 """
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 from collections.abc import Iterator
@@ -35,9 +35,6 @@ from reverie.wire import tool_result
 from reverie.world import complete, say_nothing
 from tests.proxy.proxied import proxied
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs/architecture.md"
-BEGIN, END = "<!-- walks: python -m scripts.walks --write -->", "<!-- end of walks -->"
 SOURCE = os.path.dirname(reverie.__file__) + os.sep
 ABOUT = {
     "request": "`session.add`, `prepare`, `observe` and a result: two rounds of a loop",
@@ -188,41 +185,26 @@ def _proxied(walker: Walker, folder: Path) -> set[str]:
         return found
 
 
-# --- the page
-
-
-def page_part(found: dict[str, list[str]]) -> str:
-    """The walks as the page shows them: by folder, in the order of the tree."""
-    lines = [BEGIN, ""]
+def listing(found: dict[str, list[str]]) -> Iterator[str]:
+    """Yield the lines that list the walks: by folder, in the order of the tree."""
     for name, files in found.items():
-        lines += [f"**{name}**, {len(files)} files: {ABOUT[name]}", "", "```"]
+        yield f"{name}, {len(files)} files: {ABOUT[name]}"
         for folder, inside in groupby(sorted(files, key=_by_folder), key=os.path.dirname):
-            names = " ".join(os.path.basename(f).removesuffix(".py") for f in inside)
-            lines += _wrapped(f"{folder or '.'}/", names)
-        lines += ["```", ""]
-    return "\n".join([*lines, END])
+            names = " ".join(os.path.basename(file).removesuffix(".py") for file in inside)
+            line = f"{(folder or '.') + '/':<21} {names}"
+            yield from textwrap.wrap(line, 100, subsequent_indent=" " * 22)
 
 
 def _by_folder(file: str) -> tuple[str, str]:
     return os.path.dirname(file), file
 
 
-def _wrapped(folder: str, names: str) -> list[str]:
-    import textwrap
-
-    return textwrap.wrap(f"{folder:<22}{names}", 100, subsequent_indent=" " * 22)
-
-
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         found = anyio.run(walks, Path(folder))
     sys.setprofile(None)
-    if "--write" in sys.argv:
-        text = PAGE.read_text(encoding="utf-8")
-        part = re.compile(re.escape(BEGIN) + ".*" + re.escape(END), re.DOTALL)
-        PAGE.write_text(part.sub(lambda _: page_part(found), text), encoding="utf-8")
-        return
-    print("\n".join(f"{name} {len(files)}" for name, files in found.items()))
+    counts = (f"{name} {len(files)}" for name, files in found.items())
+    print("\n".join(listing(found) if "--list" in sys.argv else counts))
 
 
 if __name__ == "__main__":

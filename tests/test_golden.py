@@ -17,15 +17,8 @@ import pytest
 
 import reverie
 from reverie.errors import NotFound, StoreError
-from scripts.golden import (
-    Golden,
-    digest,
-    next_fitted,
-    next_requests,
-    proxied,
-    session_of,
-    unpacked,
-)
+from scripts.digests import digest, next_fitted, next_requests, session_of
+from scripts.golden import Golden, proxied, unpacked
 
 pytestmark = pytest.mark.spec("1.homes")
 

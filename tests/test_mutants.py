@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import mutants, trials, witnesses
+from scripts import mutants, trials
 
 SOURCE = '''
 def kept(rows: list[str], most: int) -> list[str]:
@@ -87,7 +87,7 @@ def test_the_tests_that_come_by_a_line_are_run_the_quickest_first_and_new_ones_w
     notes = {"slow": (2.0, {"a": [3]}), "quick": (1.0, {"a": [3, 4]}), "other": (0.1, {"b": [3]})}
 
     def run(lines: range, *tests: str) -> list[str]:
-        found = witnesses.chosen([Item(one) for one in tests], notes, "a", lines)
+        found = trials.chosen([Item(one) for one in tests], notes, "a", lines)
         return [item.nodeid for item in found]
 
     assert run(range(3, 4), "other", "slow", "quick") == ["quick", "slow"]

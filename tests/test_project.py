@@ -23,7 +23,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from reverie import errors
-from scripts import manifest, mutants, tree
+from scripts import budgets, mutants, prove
 from tests.conftest import not_proven
 from tests.tools.kit import processes_with
 
@@ -52,7 +52,7 @@ def pins(root: Path, tier: str) -> dict[str, str]:
 )
 def test_a_lock_pins_by_hash_and_names_no_address(root: Path, tier: str) -> None:
     text = (root / "locks" / f"{tier}.txt").read_text()
-    assert not tree.ADDRESS.search(text)
+    assert not budgets.ADDRESS.search(text)
     for entry in re.split(r"\n(?=\S)", text.strip()):
         assert re.match(r"[A-Za-z0-9][\w.-]*==\S+( ; [^\n]+?)? \\\n", entry), entry
         assert "--hash=sha256:" in entry, entry
@@ -108,7 +108,7 @@ def test_what_must_not_be_in_the_tree_is_found(
 ) -> None:
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     write(tmp_path, {name: f"fine\n{line}\n", "b.md": "/home/user/x ~/x ./root/ https://a.b\n"})
-    (found,) = tree.problems(tmp_path)
+    (found,) = budgets.forbidden(tmp_path)
     assert found.startswith(f"{name}:2: ")
     assert what in found
 
@@ -270,7 +270,7 @@ def test_an_error_survives_a_copy(
 
 
 def planned(*without: str) -> str:
-    rows = (f'[[row]]\nid = "{one}"\ntitle = "t"\nstate = "planned"\n' for one in manifest.SECTIONS)
+    rows = (f'[[row]]\nid = "{one}"\ntitle = "t"\nstate = "planned"\n' for one in prove.SECTIONS)
     return "\n".join(row for row in rows if not any(f'"{one}"' in row for one in without))
 
 
@@ -293,7 +293,7 @@ WHOLE = {"id": "3", "test": "tests/test_a.py"}
 
 
 def threats(*without: int) -> str:
-    rows = (n for n in manifest.THREATS if n not in without)
+    rows = (n for n in prove.THREATS if n not in without)
     row = '[[threat]]\nid = "T.{}"\ntitle = "t"\noutcome = "o"\nstate = "planned"\n'
     return "".join(row.format(n) for n in rows)
 
@@ -310,14 +310,14 @@ def small(
     files = {
         "src/a.py": SOURCE,
         "tests/test_a.py": tests,
-        manifest.MANIFEST: planned(*without) + row + threats(*map(int, unlisted.split())) + extra,
+        prove.MANIFEST: planned(*without) + row + threats(*map(int, unlisted.split())) + extra,
     }
-    return manifest.problems(write(folder, files))
+    return prove.problems(write(folder, files))
 
 
 @pytest.mark.spec("project.manifest")
 def test_the_manifest_holds(root: Path) -> None:
-    assert manifest.problems(root) == []
+    assert prove.problems(root) == []
 
 
 @pytest.mark.spec("project.manifest")
@@ -325,7 +325,7 @@ def test_the_manifest_lists_the_sections_of_the_specification(shared: Path) -> N
     text = (shared / "SPEC.md").read_text()
     numbered = re.findall(r"^## (\d+) ", text, re.MULTILINE)
     beyond = re.findall(r"^- \*\*(B\d+) ", text, re.MULTILINE)
-    assert (*numbered, *beyond, "project") == manifest.SECTIONS
+    assert (*numbered, *beyond, "project") == prove.SECTIONS
 
 
 @pytest.mark.spec("project.manifest")
@@ -352,7 +352,7 @@ def test_a_sound_manifest_is_accepted(tmp_path: Path) -> None:
         ({"tests": TESTS + "\n@pytest.mark.spec('5')\ndef test_c(): ..."}, "no row of 5 names it"),
         ({"id": "20"}, "section 3: no row"),
         ({"id": "20"}, "there is no section 20"),
-        ({"extra": planned(*manifest.SECTIONS[1:])}, "row 1: it is there 2 times"),
+        ({"extra": planned(*prove.SECTIONS[1:])}, "row 1: it is there 2 times"),
         ({"extra": '[[row]]\nid = "4.b"\ntitle = "t"\nstate = "built"'}, "row 4.b: no tests"),
         ({"extra": '[[row]]\nid = "4.b"\ntitle = "t"\nstate = "done"'}, "not `done`"),
         (
@@ -384,7 +384,7 @@ PROVEN = (
         (PROVEN.format("").replace("T.7", "T.98"), TESTS, "T.98: there is no such number"),
         (PROVEN.format("").replace("built", "planned"), TESTS, "a planned one none"),
         (PROVEN.format("").replace("built", "done"), TESTS, "not `done`"),
-        (threats(*(n for n in manifest.THREATS if n != 7)), TESTS + ROW_7, "T.7 does not name it"),
+        (threats(*(n for n in prove.THREATS if n != 7)), TESTS + ROW_7, "T.7 does not name it"),
     ],
 )
 def test_a_fault_in_the_threats_is_named(tmp_path: Path, extra: str, tests: str, said: str) -> None:
@@ -396,7 +396,7 @@ def test_a_fault_in_the_threats_is_named(tmp_path: Path, extra: str, tests: str,
 @pytest.mark.spec("project.manifest")
 def test_the_manifest_knows_as_many_threats_as_there_are(shared: Path) -> None:
     rows = re.findall(r"^\| (\d+) \|", (shared / "THREATS.md").read_text(), re.MULTILINE)
-    assert sorted(int(one) for one in rows) == list(manifest.THREATS)
+    assert sorted(int(one) for one in rows) == list(prove.THREATS)
 
 
 @pytest.mark.spec("project.manifest")
@@ -408,9 +408,9 @@ def test_the_manifest_knows_as_many_threats_as_there_are(shared: Path) -> None:
     ],
 )
 def test_a_row_that_cannot_be_read_is_named(tmp_path: Path, row: str, said: str) -> None:
-    write(tmp_path, {manifest.MANIFEST: f"[[row]]\n{row}\n"})
-    with pytest.raises(manifest.Malformed, match=f"row 3: {said}"):
-        manifest.load(tmp_path)
+    write(tmp_path, {prove.MANIFEST: f"[[row]]\n{row}\n"})
+    with pytest.raises(prove.Malformed, match=f"row 3: {said}"):
+        prove.load(tmp_path)
 
 
 # -- mutants -------------------------------------------------------------------------

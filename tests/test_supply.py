@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts import supply, threats
-from scripts.manifest import Threat
+from scripts import prove, supply
+from scripts.prove import Threat
 
 pytestmark = pytest.mark.spec("project.supply")
 CLEAN = {"name": "anyio", "version": "1", "vulns": []}
@@ -66,7 +66,7 @@ def test_an_audit_that_reached_nothing_is_no_clean_one(
 def test_the_wheel_holds_on_every_python_that_is_there(root: Path) -> None:
     """Python 3.11 always; the others where they and their packages are."""
     ran = subprocess.run(
-        [sys.executable, "-m", "scripts.wheel"],
+        [sys.executable, "-m", "scripts.release", "wheel"],
         cwd=root,
         capture_output=True,
         text=True,
@@ -86,16 +86,16 @@ def row(tests: tuple[str, ...] = ("tests/a.py::test_x",)) -> Threat:
 
 
 def page_of(threat: Threat, result: str) -> str:
-    return threats.made(f"top\n{threats.BEGIN}{threats.END}end\n", [threat], {"T.1": result})
+    return prove.threats_page(f"top\n{prove.BEGIN}{prove.END}end\n", [threat], {"T.1": result})
 
 
 def test_a_result_counts_for_the_tests_that_ran() -> None:
     page = page_of(row(), "holds (3)")
-    assert threats.problems(page, [row()]) == []
+    assert prove.page_problems(page, [row()]) == []
     assert page.startswith("top\n")
     assert page.endswith("end\n")
     other = row(("tests/a.py::test_y",))
-    assert threats.problems(page, [other]) == [
+    assert prove.page_problems(page, [other]) == [
         "T.1: not run",
         "docs/threats.md differs from tests/manifest.toml",
     ]
@@ -117,5 +117,5 @@ def test_a_result_counts_for_the_tests_that_ran() -> None:
 def test_a_failure_is_told_and_a_missing_program_is_no_success(
     ended: dict[str, int], said: str, good: bool
 ) -> None:
-    assert threats.told(Counter(ended)) == said
-    assert (threats.problems(page_of(row(), said), [row()]) == []) is good
+    assert prove.told(Counter(ended)) == said
+    assert (prove.page_problems(page_of(row(), said), [row()]) == []) is good

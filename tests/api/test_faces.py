@@ -13,7 +13,7 @@ import pytest
 from reverie import Agent, Fitter, Memory, Session, Toolset
 from reverie.api import AsyncFitter, AsyncMemory, AsyncToolset, BlockingAgent, BlockingSession
 from reverie.errors import InvalidInput, StoreError
-from scripts import faces
+from scripts import generate
 
 pytestmark = pytest.mark.spec("18.faces")
 
@@ -42,8 +42,8 @@ def test_both_faces_have_the_same_names_and_signatures(blocking: Any, waiting: A
         assert inspect.getdoc(one) == inspect.getdoc(other)
 
 
-@pytest.mark.parametrize("face", faces.FACES, ids=lambda face: face.name)
-def test_the_generated_types_are_current(face: faces.Face) -> None:
+@pytest.mark.parametrize("face", generate.FACES, ids=lambda face: face.name)
+def test_the_generated_types_are_current(face: generate.Face) -> None:
     assert face.path.read_text(encoding="utf-8") == face.text()
 
 
@@ -109,4 +109,4 @@ def test_what_waits_has_the_names_and_signatures_of_what_is_async(made: type, fa
 
 
 def test_the_generated_types_of_blocking_are_current() -> None:
-    assert faces.BLOCKING.read_text(encoding="utf-8") == faces.blocking_faces()
+    assert generate.BLOCKING.read_text(encoding="utf-8") == generate.blocking_faces()

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from bench import report
-from bench.cited import faults
-from bench.figures import Figure, against_peers, kept, known
-from bench.parts import PARTS
+from bench.figures import PARTS, Figure, against_peers, kept, known
+from bench.report import faults
 
 pytestmark = pytest.mark.spec("project.report")
 

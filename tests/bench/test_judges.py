@@ -10,7 +10,7 @@ import pytest
 from bench import asks, chats, gate, memorycode
 from bench.extraction import Outcome
 from bench.figures import Row
-from bench.memorycode_rules import Page, Rule, rule_of, told
+from bench.memorycode import Page, Rule, rule_of, told
 from bench.prepared import stands, words_of
 
 pytestmark = pytest.mark.spec("7.embedded")

@@ -6,9 +6,8 @@ import re
 
 import pytest
 
-from bench.cited import faults
-from bench.figures import known
-from bench.parts import BY_NAME
+from bench.figures import BY_NAME, known
+from bench.report import faults
 from tests.docs.lines import ROOT, own_pages
 
 pytestmark = pytest.mark.spec("project.docs-figures")

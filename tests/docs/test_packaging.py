@@ -65,7 +65,13 @@ def test_what_is_built_holds_the_docs_and_no_relative_link(root: Path, tmp_path:
     (sdist,), (wheel,) = tmp_path.glob("*.tar.gz"), tmp_path.glob("*.whl")
     with tarfile.open(sdist) as packed:
         names = {name.partition("/")[2] for name in packed.getnames()}
-    assert {"docs/index.md", "docs/conf.py", "CHANGELOG.md", "Makefile", "scripts/site.py"} <= names
+    assert {
+        "docs/index.md",
+        "docs/conf.py",
+        "CHANGELOG.md",
+        "Makefile",
+        "scripts/pages.py",
+    } <= names
     assert not [name for name in names if name.startswith(("docs/_build", "bench/out", ".venv"))]
     with zipfile.ZipFile(wheel) as packed:
         (about,) = (n for n in packed.namelist() if n.endswith(".dist-info/METADATA"))

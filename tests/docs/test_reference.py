@@ -9,7 +9,7 @@ import pytest
 
 import reverie
 from reverie.settings import FLAGS, SETTINGS
-from scripts import api_reference, reference
+from scripts import reference
 
 pytestmark = pytest.mark.spec("project.docs-reference")
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spec("project.docs-reference")
 def test_every_page_is_what_the_code_says(root: Path) -> None:
     assert list(reference.stale(root / reference.FOLDER)) == []
     assert list(reference.silent(reference.commands())) == []
-    assert list(api_reference.problems()) == []
+    assert list(reference.library_problems()) == []
 
 
 def test_a_page_that_is_not_is_found(root: Path, tmp_path: Path) -> None:
@@ -54,10 +54,10 @@ def test_a_public_name_without_a_place_or_a_docstring_is_found() -> None:
             """How it sounds."""
             return ""
 
-    assert list(api_reference.misplaced([*reverie.__all__, "Quiet"])) == [
+    assert list(reference.misplaced([*reverie.__all__, "Quiet"])) == [
         "reverie.Quiet: it must stand in __all__ and in one chapter of the reference",
     ]
-    assert list(api_reference.undocumented("reverie.Quiet", Quiet)) == [
+    assert list(reference.undocumented("reverie.Quiet", Quiet)) == [
         "reverie.Quiet: it has no docstring",
         "reverie.Quiet.whisper: it has no docstring",
     ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import site
+from scripts import pages
 
 REMOTE = "https://cdn.example.com/x"
 
@@ -37,7 +37,7 @@ def test_what_a_browser_would_fetch_from_elsewhere_is_found(
 ) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / name).write_text(text)
-    (line,) = site.remote(tmp_path)
+    (line,) = pages.remote(tmp_path)
     assert line.startswith(f"{name}: it loads ")
     assert "cdn.example.com" in line
 
@@ -50,7 +50,7 @@ def test_a_link_and_what_lies_in_the_site_are_no_loads(tmp_path: Path) -> None:
         f"<p>{REMOTE}</p><pre>fetch('{REMOTE}')</pre>"
     )
     (tmp_path / "a.css").write_text(".x { background: url(a.png) } /* see https://example.com */")
-    assert list(site.remote(tmp_path)) == []
+    assert list(pages.remote(tmp_path)) == []
 
 
 @pytest.mark.doors
@@ -59,7 +59,7 @@ def test_a_link_and_what_lies_in_the_site_are_no_loads(tmp_path: Path) -> None:
 def test_the_site_is_built_without_a_warning_and_loads_nothing(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert site.main(str(tmp_path)) == 0, capfd.readouterr().err
+    assert pages.build_site(tmp_path) == 0, capfd.readouterr().err
     html = tmp_path / "html"
     assert 'url=docs/index.html"' in (html / "index.html").read_text()
     start = (html / "docs" / "index.html").read_text()
@@ -78,6 +78,6 @@ def test_a_page_with_a_fault_is_not_built(root: Path, tmp_path: Path) -> None:
     shutil.copy(root / "pyproject.toml", tmp_path)
     page = tmp_path / "docs" / "index.md"
     page.write_text("# Top\n\nWords.\n")
-    assert site.build(tmp_path, tmp_path / "out") == 0
+    assert pages.build(tmp_path, tmp_path / "out") == 0
     page.write_text("# Top\n\n[x](gone.md)\n")
-    assert site.build(tmp_path, tmp_path / "out") != 0
+    assert pages.build(tmp_path, tmp_path / "out") != 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.hygiene_dream import Dreaming, state, task_of, written
+from bench.hygiene import Dreaming, state, task_of, written
 from reverie.embedded import dream
 from reverie.memory import new, reasons_in, verdict
 from reverie.transcript import DreamTask

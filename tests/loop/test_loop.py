@@ -24,16 +24,9 @@ from reverie.session import (
 from reverie.simulator import InjectedFault, SimulatedModel
 from reverie.testing import ManualClock
 from reverie.transcript import AssistantMessage, TurnEnded, UserMessage
-from reverie.wire import Delta
-from reverie.wire import Reply
+from reverie.wire import Delta, Reply
 from reverie.world import Notice
-from tests.loop.stage import Given
-from tests.loop.stage import SimpleTools
-from tests.loop.stage import calls
-from tests.loop.stage import echo
-from tests.loop.stage import opened
-from tests.loop.stage import simulated
-from tests.loop.stage import NOON
+from tests.loop.stage import NOON, Given, SimpleTools, calls, echo, opened, simulated
 
 pytestmark = pytest.mark.spec("13.loop")
 ECHO = SimpleTools(echo=echo)

@@ -8,8 +8,20 @@ from typing import Any
 
 import pytest
 
-from bench.hygiene import ALARMS, given, groups, ident, is_found, is_ours, is_repaired, lost_facts
-from bench.hygiene_dream import Dreaming, state, task_of, written
+from bench.hygiene import (
+    ALARMS,
+    Dreaming,
+    given,
+    groups,
+    ident,
+    is_found,
+    is_ours,
+    is_repaired,
+    lost_facts,
+    state,
+    task_of,
+    written,
+)
 from bench.planted import Planted, documents, planted, untouched
 from reverie.memory import IndexLimits, check, judged_once, reasons_in
 from tests.conftest import Scale

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench import secret_list_fourth, secret_list_second, secret_list_third
+from bench.secret_texts import harmless, planted
 from reverie.memory import certain, removed, spelt
 from reverie.memory.secrets import scan
 from reverie.memory.secrets.certain import words
@@ -99,9 +99,9 @@ def test_a_letter_that_no_byte_stands_for_is_an_error_and_not_a_rule_that_finds_
 @pytest.mark.parametrize(
     ("texts", "least"),
     [
-        (secret_list_second.planted(), 0.99),
-        (secret_list_third.planted(), 0.95),
-        (secret_list_fourth.planted(), 0.88),
+        (planted("second"), 0.99),
+        (planted("third"), 0.95),
+        (planted("fourth"), 0.88),
     ],
 )
 def test_what_the_lists_of_others_gave_is_kept(texts: object, least: float) -> None:
@@ -110,4 +110,4 @@ def test_what_the_lists_of_others_gave_is_kept(texts: object, least: float) -> N
 
 
 def test_no_look_alike_is_refused() -> None:
-    assert [text for text in secret_list_second.harmless() if scan(text)] == []
+    assert [text for text in harmless("second") if scan(text)] == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.secret_shapes import shapes
+from bench.secret_texts import shapes
 from bench.secrets import prose
 from reverie.memory import TOKEN_FLOOR, TOKENS, likely, removed
 from reverie.memory.secrets import scan

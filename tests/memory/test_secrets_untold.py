@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bench.secret_shapes import made
+from bench.secret_texts import made
 from reverie.apps.cli import build
 from reverie.errors import SecretFound
 from reverie.memory import IndexLimits, Origin, Passages, Trust, branch, secrets, tellable

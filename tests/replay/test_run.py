@@ -37,10 +37,8 @@ from reverie.transcript import (
     is_wish,
     text_block,
 )
-from reverie.wire import Request
-from reverie.wire import render
-from tests.layers.running import folded
-from tests.layers.running import sent
+from reverie.wire import Request, render
+from tests.layers.running import folded, sent
 
 from .courses import Bench, course, recorded, result, row, session, text, thought, use
 

@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
 def test_page_is_up_to_date() -> None:
-    assert PAGE.read_text() == page(), "run: python -m scripts.reference"
+    assert PAGE.read_text() == page(), "run: python -m scripts.generate"
 
 
 def test_page_names_everything() -> None:

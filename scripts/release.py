@@ -1,6 +1,12 @@
-"""The wheel, built, installed clean and tried on each Python that is there.
+"""What a release needs: the locks, the list of what it is made of, and a wheel that was tried.
 
-    python -m scripts.wheel [--python 3.12 …]
+    python -m scripts.release lock [--upgrade]          write locks/*.txt from pyproject.toml
+    python -m scripts.release supply [--write] …        docs/supply.md, the SBOM, known weaknesses
+    python -m scripts.release wheel [--python 3.12 …]   the wheel on each Python that is there
+
+Locks: the largest set is resolved once; the smaller ones are cut from it, so a package has one
+version in all of them. The files hold names, versions and hashes, and no address: whoever installs
+decides where packages come from.
 
 The wheel made from the sdist must hold the same files. Each Python gets an environment of its own
 with what the lock names for the core and the light doors: the one that runs this gets copies of
@@ -25,12 +31,70 @@ import tempfile
 import threading
 import urllib.error
 import urllib.request
+import venv
 import zipfile
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
-from scripts.supply import CORE, LOCK, ROOT, closure, locked, wanted
+ROOT = Path(__file__).resolve().parent.parent
+
+# -- locks -----------------------------------------------------------------------------
+
+LOCKS = ROOT / "locks"
+EVERY = ("--all-extras",)
+CUT = ("--constraint", "locks/proof.txt")
+BUILD = ("--group", "build", *CUT)
+TIERS: dict[str, tuple[str, ...]] = {
+    "proof": ("--group", "proof", *EVERY),
+    "dev": ("--group", "dev", *EVERY, *CUT),
+    "run": BUILD,
+    "docs": ("--group", "docs", *CUT),
+    **{name: (*BUILD, "--extra", name) for name in ("anthropic", "openai", "semantic", "terminal")},
+    "all": (*BUILD, *EVERY),
+}
+COMPILE = (
+    *("pip", "compile", "pyproject.toml", "--universal", "--python-version=3.11", "--quiet"),
+    *("--generate-hashes", "--no-emit-index-url", "--no-emit-find-links", "--no-header"),
+    "--no-annotate",
+)
+
+
+def install_uv(folder: Path) -> Path:
+    """Installs the resolver into a virtual environment of its own and says where it is."""
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "uv"], check=True)
+    return folder / "bin" / "uv"
+
+
+def write_locks(uv: Path, *, upgrade: bool) -> None:
+    """Resolves each tier in turn; pins that still fit are kept unless told to upgrade."""
+    for tier, asked in TIERS.items():
+        extra = ("--upgrade",) if upgrade and tier == "proof" else ()
+        target = LOCKS / f"{tier}.txt"
+        if tier != "proof":
+            target.unlink(missing_ok=True)
+        subprocess.run(
+            [uv, *COMPILE, *asked, *extra, "--output-file", target], check=True, cwd=ROOT
+        )
+        text = target.read_text()
+        if "://" in text:
+            sys.exit(f"{target.name} holds an address; it must not")
+        print(f"{target.name}: {sum(line[0].isalnum() for line in text.splitlines())} packages")
+
+
+def lock(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description="Write locks/*.txt.")
+    parser.add_argument("--upgrade", action="store_true", help="take the newest versions that fit")
+    parser.add_argument("--uv", type=Path, help="a resolver that is already there")
+    given = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        write_locks(given.uv or install_uv(Path(folder)), upgrade=given.upgrade)
+    return 0
+
+
+# -- the wheel -------------------------------------------------------------------------
 
 VERSIONS = ("3.11", "3.12", "3.13")
 SURE = VERSIONS[0]
@@ -41,7 +105,7 @@ DOORS = {
     "mcp": ["mcp", "--http", "--port", "0", "--json"],
     "team": ["team", "serve", "--port", "0", "--json"],
 }
-EXTRAS = (CORE, "server", "proxy", "web", "mcp", "team")
+EXTRAS = ("core", "server", "proxy", "web", "mcp", "team")
 SECONDS = 60
 OWNER = Path(pwd.getpwuid(os.getuid()).pw_dir)
 """The home that settings of pip and other Pythons lie in, wherever HOME leads."""
@@ -108,8 +172,10 @@ def _files(wheel: Path) -> set[tuple[str, int]]:
 
 def needed() -> set[str]:
     """What the core and the light doors need."""
-    known = locked()
-    return {name for extra in EXTRAS for name in closure(wanted()[extra], known)}
+    from scripts import supply  # its packages need not be there to write a lock
+
+    known, wanted = supply.locked(), supply.wanted()
+    return {name for extra in EXTRAS for name in supply.closure(wanted[extra], known)}
 
 
 def installed(python: Path, wheel: Path, folder: Path) -> Path:
@@ -141,7 +207,7 @@ def _copy(site: Path) -> None:
 def _download(pip: list[str], folder: Path) -> None:
     """The packages of the lock, by their hashes; pip is asked with its owner's own settings."""
     names = needed()
-    blocks = re.split(r"\n(?=\S)", LOCK.read_text(encoding="utf-8"))
+    blocks = re.split(r"\n(?=\S)", (LOCKS / "all.txt").read_text(encoding="utf-8"))
     kept = [b for b in blocks if re.split(r"[=\s;\[]", b, maxsplit=1)[0].lower() in names]
     path = folder / "requirements.txt"
     path.write_text("\n".join(kept) + "\n", encoding="utf-8")
@@ -223,8 +289,8 @@ def _run(command: list[str], cwd: Path, environ: dict[str, str] | None = None) -
     return ran.stdout
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+def wheel(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description="Build the wheel and try it.")
     parser.add_argument("--python", action="append", choices=VERSIONS, help="these alone")
     given = parser.parse_args(arguments)
     asked: list[str] = given.python or [*VERSIONS]
@@ -233,15 +299,15 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         try:
-            wheel = built(folder)
+            path = built(folder)
         except Failed as error:
             print(f"not built: {error}")
             return 1
-        print(f"{wheel.name}: built, and the same from the sdist")
+        print(f"{path.name}: built, and the same from the sdist")
         for version, python in there.items():
             done: list[str] = []
             try:
-                programs = installed(python, wheel, folder / f"venv-{version}")
+                programs = installed(python, path, folder / f"venv-{version}")
                 tried(programs, folder / f"place-{version}", done.append)
                 print(f"Python {version}: holds ({'; '.join(done)})", flush=True)
             except Failed as error:
@@ -256,5 +322,18 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if failed else 0
 
 
+def main(asked: list[str]) -> int:
+    if asked[:1] == ["lock"]:
+        return lock(asked[1:])
+    if asked[:1] == ["wheel"]:
+        return wheel(asked[1:])
+    if asked[:1] == ["supply"]:
+        from scripts import supply
+
+        return supply.main(asked[1:])
+    print(__doc__)
+    return 2
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,22 +1,37 @@
-"""The other faces of classes, written from the classes: `python -m scripts.faces [--write]`.
+"""Writes what is made from the code or from real runs, or checks what is written.
+
+    python -m scripts.generate [--check]              faces, rooms and reference; links are checked
+    python -m scripts.generate faces|rooms [--check]  types of the other faces; stubs of the rooms
+    python -m scripts.generate reference [--check]    docs/reference
+    python -m scripts.generate pages|examples         links of the pages; types of their examples
+    python -m scripts.generate site [FOLDER]          the site, to docs/_build/html
+    python -m scripts.generate pictures NAME          cost, draw, terminal or screens
 
 `Memory`, `Fitter` and `Toolset` are written once, blocking; `.aio` runs the same methods in a
 worker thread. `Session` and `Agent` are written once, async; `blocking(...)` waits for them. The
-types of each other face are a Protocol with the same signatures, generated here from the source
-text, so that the two cannot differ. Without `--write` it says whether the files are as they should
-be.
+types of each other face are a Protocol with the same signatures, generated from the source text.
+
+A room's `__init__.py` loads names when they are first used (`__getattr__ = offered(…)`), which no
+type checker follows. The `__init__.pyi` beside it says the same as imports.
 """
 
 from __future__ import annotations
 
 import ast
+import importlib
 import re
+import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-API = ROOT / "src" / "reverie" / "api"
+from scripts import pages
+from scripts.pages import ROOT
+
+SOURCE = ROOT / "src"
+API = SOURCE / "reverie" / "api"
 HEAD = '''"""The types of `{name}.aio`, made from `{name}` by `python -m scripts.faces --write`.
 
 Every method is the one of the same name, as a coroutine; nothing here runs.
@@ -186,17 +201,128 @@ def _split(given: str) -> list[str]:
     return [*parts, given[start:]]
 
 
-def main() -> int:
-    """Write the files, or say whether they are current."""
-    made = [*((face.path, face.text()) for face in FACES), (BLOCKING, blocking_faces())]
-    if "--write" in sys.argv[1:]:
-        for path, text in made:
-            path.write_text(text, encoding="utf-8")
-        return 0
-    current = all(path.read_text(encoding="utf-8") == text for path, text in made)
-    print("current" if current else "run: python -m scripts.faces --write")
-    return 0 if current else 1
+def faces() -> list[tuple[Path, str]]:
+    """Return every file of types with the text that its classes give."""
+    return [*((face.path, face.text()) for face in FACES), (BLOCKING, blocking_faces())]
+
+
+# The rooms
+
+
+def rooms() -> Iterator[Path]:
+    """Yield the `__init__.py` of every package that offers names."""
+    for path in sorted(SOURCE.rglob("__init__.py")):
+        if "__getattr__ = offered(" in path.read_text(encoding="utf-8"):
+            yield path
+
+
+def offered(path: Path) -> set[tuple[str, str]]:
+    """Return the names that a package gives, each with its module."""
+    room = ".".join(path.parent.relative_to(SOURCE).parts)
+    found = imported(path, room)
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            for module, names in ast.literal_eval(node.value.args[1]).items():
+                found |= {(f"{room}.{module}", name) for name in names.split()}
+    return found
+
+
+def imported(path: Path, room: str) -> set[tuple[str, str]]:
+    """Return the names that a file imports from its own package."""
+    return {
+        (node.module, name.name)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ImportFrom)
+        and (node.module or "").startswith(f"{room}.")
+        and node.module
+        for name in node.names
+    }
+
+
+def defined(path: Path) -> list[ast.FunctionDef]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+
+
+def stub(path: Path) -> str:
+    lines = [f"from {module} import {name} as {name}" for module, name in sorted(offered(path))]
+    for one in defined(path):
+        one.body = [ast.Expr(ast.Constant(...))]
+        lines.append(ast.unparse(one))
+    return "\n".join(lines) + "\n"
+
+
+# What is asked for
+
+
+def write_faces() -> None:
+    for path, text in faces():
+        path.write_text(text, encoding="utf-8")
+
+
+def face_problems() -> Iterator[str]:
+    """Yield a line for each file of types that is not what its class says."""
+    for path, text in faces():
+        if path.read_text(encoding="utf-8") != text:
+            yield f"{path.relative_to(ROOT)}: run `python -m scripts.generate faces`"
+
+
+def write_rooms() -> None:
+    for path in rooms():
+        path.with_suffix(".pyi").write_text(stub(path), encoding="utf-8")
+    stubs = [str(path.with_suffix(".pyi")) for path in rooms()]
+    ruff = str(Path(sys.executable).with_name("ruff"))
+    subprocess.run([ruff, "check", "-q", "--select", "I", "--fix", *stubs], check=True)
+    subprocess.run([ruff, "format", "-q", *stubs], check=True)
+
+
+def room_problems() -> Iterator[str]:
+    """Yield a line for each room whose stub says something else."""
+    for path in rooms():
+        kept, room = path.with_suffix(".pyi"), ".".join(path.parent.relative_to(SOURCE).parts)
+        if not kept.is_file() or imported(kept, room) != offered(path):
+            yield f"{kept.relative_to(ROOT)}: not the names of {path.name}"
+        elif {one.name for one in defined(kept)} != {one.name for one in defined(path)}:
+            yield f"{kept.relative_to(ROOT)}: not the functions of {path.name}"
+
+
+WRITERS: dict[str, Callable[[], None]] = {
+    "faces": write_faces,
+    "rooms": write_rooms,
+    "reference": lambda: _reference().write(),
+}
+CHECKS: dict[str, Callable[[], Iterator[str]]] = {
+    "faces": face_problems,
+    "rooms": room_problems,
+    "reference": lambda: _reference().problems(),
+    "pages": lambda: pages.problems(ROOT),
+    "examples": pages.example_problems,
+}
+QUICK = tuple(CHECKS)[:-1]
+
+
+def _reference() -> Any:
+    """Return the module that loads the whole package, where it is asked for."""
+    return importlib.import_module("scripts.reference")
+
+
+def main(asked: list[str]) -> int:
+    names = [one for one in asked if one != "--check"]
+    if names[:1] == ["site"]:
+        return pages.build_site(*map(Path, names[1:]))
+    if names[:1] == ["pictures"]:
+        return importlib.import_module("scripts.pictures").main(names[1:])
+    if {*names} - {*CHECKS}:
+        print(__doc__)
+        return 2
+    if "--check" not in asked:
+        for name in names or WRITERS:
+            WRITERS.get(name, list)()
+    names = names or list(QUICK)
+    found = [line for name in names for line in CHECKS[name]()]
+    print("\n".join(found) or f"{', '.join(names)}: nothing found")
+    return bool(found)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
