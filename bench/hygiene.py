@@ -47,15 +47,14 @@ from reverie.transcript import (
     HeadSet,
     KnownMemory,
     Record,
-    Request,
     UserMessage,
     View,
     apply,
     dump,
-    render,
     text_block,
 )
-from reverie.world import Notice, ToolCall
+from reverie.wire import Request, ToolCall, render
+from reverie.world import Notice
 
 TOOLS = ("Read", "Grep", "Glob", "List", "Edit", "Write")
 MAX_ROUNDS = 100

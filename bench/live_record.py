@@ -20,14 +20,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reverie.transcript.request import Task
-
 from reverie.apps.replay import Meter
 from reverie.errors import BudgetExceeded, PromptTooLong, ProviderError
 from reverie.session import Session, TurnEnding, weight
 from reverie.settings import DEFAULTS
 from reverie.store import slug
 from reverie.transcript import MAIN, Entry, HeadSet, Record, Usage, View, block_of
+from reverie.transcript.tasks import Task
 from reverie.wire import Addable, Delta, Observable, Reply, Request
 from reverie.world import Capabilities, Event, Model, World
 
