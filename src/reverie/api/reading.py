@@ -341,10 +341,10 @@ def pending(project: Project, say: Say) -> list[Pending]:
             Pending(
                 item.id,
                 item.key,
-                TopicFile(item.key, item.text.encode("utf-8", "replace")).body.strip(),
+                item.body,
                 item.at,
                 origin_value(item.origin),
-                "; ".join(f"{found.rule}: {found.words}" for found in item.evidence),
+                item.reason,
             )
             for item in one.store.review.items()
         ]
