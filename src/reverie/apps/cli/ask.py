@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from reverie.api.reading import LOOKED, UNKNOWN
 from reverie.apps.cli.memory_open import text_from
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import document, line, say, tell
@@ -22,10 +23,6 @@ from reverie.session.recall.notes import saved
 from reverie.store.project import Project
 from reverie.text.format import days_since, plural
 from reverie.text.untrusted import reveal
-
-LOOKED = 12
-"""Memories, and as many passages of sessions, that an answer is looked for in."""
-UNKNOWN = "I do not know: nothing in the memories or sessions of this project answers that."
 
 
 @click.command()
