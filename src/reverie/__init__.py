@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from reverie.api.memory import Memory
     from reverie.api.report import Report, report
     from reverie.api.session import Session
-    from reverie.api.toolset import Owner, Toolset, tools
     from reverie.api.turns import Event, Turn
     from reverie.api.values import Found, MatchedRule, Saved
     from reverie.api.wrap import wrap
     from reverie.errors import ReverieError
     from reverie.settings import Settings
+    from reverie.tools.toolset import Owner, Toolset, tools
     from reverie.wire.given import tool_result, user
     from reverie.wire.replies import Reply
     from reverie.wire.sending import Request
@@ -92,9 +92,9 @@ _PLACES = {
     "Settings": "reverie.settings",
     "report": "reverie.api.report",
     "wrap": "reverie.api.wrap",
-    "Toolset": "reverie.api.toolset",
+    "Toolset": "reverie.tools.toolset",
     "fit": "reverie.api.fitting",
-    "tools": "reverie.api.toolset",
+    "tools": "reverie.tools.toolset",
     "tool_result": "reverie.wire.given",
     "user": "reverie.wire.given",
 }
@@ -125,7 +125,7 @@ class _Tools(ModuleType):
     """`reverie.tools` is a function; the package of that name may be called like it."""
 
     def __call__(self, *owners: Owner, names: dict[str, str] | None = None) -> Toolset:
-        from reverie.api.toolset import tools
+        from reverie.tools.toolset import tools
 
         return tools(*owners, names=names)
 

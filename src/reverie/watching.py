@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from reverie.alone import tried
+from reverie.concurrency import tried
 from reverie.light import dataclass
 
 if TYPE_CHECKING:

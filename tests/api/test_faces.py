@@ -11,8 +11,9 @@ import anyio
 import pytest
 
 from reverie import Agent, Fitter, Memory, Session, Toolset
-from reverie.api import AsyncFitter, AsyncMemory, AsyncToolset, BlockingAgent, BlockingSession
+from reverie.api import AsyncFitter, AsyncMemory, BlockingAgent, BlockingSession
 from reverie.errors import InvalidInput, StoreError
+from reverie.tools import AsyncToolset
 from scripts import faces
 
 pytestmark = pytest.mark.spec("18.faces")

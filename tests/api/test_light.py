@@ -55,8 +55,8 @@ def test_a_memory_in_use_loads_memory_store_settings_and_text_alone(home: Path) 
 
 
 FITTING = {
-    "alone",
     "api",
+    "concurrency",
     "errors",
     "layers",
     "lazy",
@@ -64,6 +64,7 @@ FITTING = {
     "providers",
     "settings",
     "text",
+    "tools",
     "transcript",
 }
 FITTED = "fit([{'role': 'user', 'content': 'x'}], model='gpt-5')"

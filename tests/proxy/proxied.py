@@ -13,9 +13,9 @@ from typing import Any
 import httpx2
 from anyio.from_thread import start_blocking_portal
 
-from reverie.api import RulesModel
 from reverie.apps.proxy import ProxyAddress, run, upstreams_of
 from reverie.middleware import EngineRules, ShadowRules
+from reverie.models import RulesModel
 from reverie.world import Notice
 
 KEY = "a-client-key"

@@ -14,13 +14,10 @@ __getattr__ = offered(
         "address": "Address",
         "async_fitter": "AsyncFitter",
         "async_memory": "AsyncMemory",
-        "async_toolset": "AsyncToolset",
         "blocking_faces": "BlockingAgent BlockingSession",
-        "clients": "RulesModel",
         "learning": "Learning beside",
         "pool": "LIMIT Pool grounds shared",
         "roles": "roles_of",
-        "toolset": "Answer Offer Toolset tools",
         "wrapping": "WrapRules Wrapping",
     },
 )

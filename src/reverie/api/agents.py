@@ -89,7 +89,7 @@ class Agent:
         import anyio
 
         from reverie.api.hiring import session_of
-        from reverie.api.holding import Holding
+        from reverie.concurrency import Holding
 
         self._inner = inner
         self._memory = memory

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from reverie.api.clients import ClientModel, too_long
 from reverie.api.speaking import is_open
 from reverie.errors import PromptTooLong
 from reverie.layers.compaction import CompactionFailed
+from reverie.models import ClientModel, too_long
 from reverie.session.compaction.compacting import Compacted
 from reverie.transcript import request as requests
 from reverie.transcript.request import MAIN

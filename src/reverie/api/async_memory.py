@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from reverie.api.toolset import Toolset
 from reverie.api.values import (
     Answered,
     Change,
@@ -23,6 +22,7 @@ from reverie.api.values import (
     Saved,
     Undone,
 )
+from reverie.tools.toolset import Toolset
 from reverie.world import Model
 
 

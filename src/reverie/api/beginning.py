@@ -13,23 +13,22 @@ from typing import TYPE_CHECKING, Any, cast
 
 from reverie import layers
 from reverie.api.address import Address
-from reverie.api.clients import ClientModel, RulesModel, output_limit
 from reverie.api.memory import Memory, grounds_of
-from reverie.api.notices import listening
 from reverie.api.pool import Ground, grounds
 from reverie.api.roles import REPEATABLE, Role, roles_of
-from reverie.api.toolset import READ_BACK, Toolset, reading_back
 from reverie.errors import InvalidInput, ReverieError
 from reverie.layers.own import OwnLayer, pairs
 from reverie.light import dataclass
+from reverie.models import ClientModel, RulesModel, output_limit
 from reverie.providers.capabilities import PLAIN, tabled
 from reverie.session.conversation import Layers
 from reverie.session.opening import Content, SessionWish
 from reverie.session.session import Session
 from reverie.settings import Settings, load
+from reverie.tools.toolset import READ_BACK, Toolset, reading_back
 from reverie.transcript.tokens import SUFFIX
 from reverie.wire.reading import value_of
-from reverie.world import Model, Notice, Say, WayBack
+from reverie.world import Model, Notice, Say, WayBack, notice_listener
 
 if TYPE_CHECKING:
     from reverie.api.session import SessionArguments
@@ -110,7 +109,7 @@ class _Opening:
         if wanted.policy not in POLICIES:
             do = "It is collapse, classic or off"
             raise InvalidInput("there is no such policy", where=str(wanted.policy)[:80], do=do)
-        say = listening(wanted.on_notice)
+        say = notice_listener(wanted.on_notice)
         address = Address.of(wanted.project, wanted.user or "", "")
         ground = grounds(address, str(wanted.home or ""), wanted.settings)[0]
         if not isinstance(wanted.settings, Settings):

@@ -9,11 +9,11 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Protocol
 
 from reverie.api.memory import Memory
-from reverie.api.toolset import Toolset
 from reverie.api.turns import Event, Turn
 from reverie.api.values import MatchedRule
 from reverie.session.compaction.compacting import Compacted
 from reverie.session.turn import TurnEnding
+from reverie.tools.toolset import Toolset
 from reverie.wire.given import Addable
 from reverie.wire.replies import Reply
 from reverie.wire.sending import Request

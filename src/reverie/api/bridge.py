@@ -95,7 +95,7 @@ class Blocking:
 
 
 def _waited(method: Callable[..., Awaitable[T]], portal: BlockingPortal) -> Callable[..., T]:
-    from reverie.session.blocking import UnderWay
+    from reverie.concurrency import UnderWay
 
     @wraps(method)
     def call(*given: object, **named: object) -> T:
@@ -107,7 +107,7 @@ def _waited(method: Callable[..., Awaitable[T]], portal: BlockingPortal) -> Call
 def _stepped(
     method: Callable[..., AsyncGenerator[T]], portal: BlockingPortal
 ) -> Callable[..., Generator[T]]:
-    from reverie.session.blocking import UnderWay
+    from reverie.concurrency import UnderWay
 
     @wraps(method)
     def call(*given: object, **named: object) -> Generator[T]:

@@ -17,15 +17,14 @@ import anyio
 
 from reverie.agent.agent import SYSTEM, Agent, AgentOptions, open_agent
 from reverie.api.beginning import Begun
-from reverie.api.clients import output_limit
 from reverie.api.memory import Memory
-from reverie.api.notices import listening
 from reverie.api.pool import chosen_settings, home_of
 from reverie.api.session import Session
 from reverie.api.turns import Event, Turn
 from reverie.embedded import EmbeddedModel
 from reverie.errors import InvalidInput
 from reverie.layers.own import pairs
+from reverie.models import output_limit
 from reverie.providers.choose import model_for
 from reverie.session.jobs import OwnTasks
 from reverie.session.turn import TurnEvent, TurnLimits
@@ -34,7 +33,7 @@ from reverie.store import home as places
 from reverie.tools import Registry, standard
 from reverie.tools.permissions import Asker, PermissionAnswer, Question
 from reverie.tools.tool import Tool
-from reverie.world import Model
+from reverie.world import Model, notice_listener
 
 if TYPE_CHECKING:
     from reverie.api.agents import AgentArguments
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 @asynccontextmanager
 async def hired(wanted: AgentArguments) -> AsyncGenerator[tuple[Agent, Memory | None]]:
     """The agent, and its memory as callers know it."""
-    say = listening(wanted.on_notice)
+    say = notice_listener(wanted.on_notice)
     project, home, environ, settings = _ground(wanted)
     model = _model(wanted.model, environ, settings)
     options = AgentOptions(

@@ -13,10 +13,10 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from reverie.agent.place import Place
-from reverie.api.clients import RulesModel
 from reverie.api.memory import Memory, grounds_of
 from reverie.middleware.engine import Engine, EngineRules, Outgoing
 from reverie.middleware.shadow import ShadowRules
+from reverie.models import RulesModel
 from reverie.store.project import work_root
 from reverie.world import Reply, Say
 

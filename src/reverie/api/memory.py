@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from reverie.api.pool import Ground
     from reverie.api.reading import MemoryReader
     from reverie.api.report import Report
-    from reverie.api.toolset import Toolset
     from reverie.api.values import (
         Answered,
         Change,
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     )
     from reverie.api.writing import Writer
     from reverie.settings import Settings
+    from reverie.tools.toolset import Toolset
     from reverie.world import Model, Notice
 
 
@@ -266,7 +266,7 @@ class Memory:
     @property
     def aio(self) -> AsyncMemory:
         """The same methods for tasks, each through a worker thread."""
-        from reverie.api.aio import Aio
+        from reverie.concurrency import Aio
 
         face: Any = Aio(self)
         return face
@@ -313,9 +313,9 @@ class Memory:
         if self._on_notice is not None:
             self._on_notice(notice)
             return
-        from reverie.api.notices import log
+        from reverie.world import log_notice
 
-        log(notice)
+        log_notice(notice)
 
 
 def writer_for_a_model(memory: Memory, *, trusted: bool, tool: str, agent: str = "") -> Writer:

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 from reverie.api import reading, writing
 from reverie.api.memory import writer_for_a_model
 from reverie.api.offering import REMEMBER, SEARCH
-from reverie.api.toolset import Answer, Offer, Toolset
 from reverie.errors import InvalidInput, NotFound
 from reverie.memory.format.entry import TYPES
 from reverie.memory.trust import gives_orders
 from reverie.text.counts import plural
 from reverie.text.untrusted import defused, frame
+from reverie.tools.toolset import Answer, Offer, Toolset
 
 if TYPE_CHECKING:
     from reverie.api.memory import Memory

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from reverie.api.toolset import Answer, Offer, Toolset
 from reverie.memory.trust import Trust
+from reverie.tools.toolset import Answer, Offer, Toolset
 
 if TYPE_CHECKING:
     from reverie.api.memory import Memory

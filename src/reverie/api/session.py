@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from reverie.api.beginning import Begun
     from reverie.api.memory import Memory
     from reverie.api.report import Report
-    from reverie.api.toolset import Toolset
     from reverie.api.values import MatchedRule
     from reverie.layers.own import OwnLayer
     from reverie.session.compaction.compacting import Compacted
     from reverie.session.turn import TurnEnding
     from reverie.settings import Settings
+    from reverie.tools.toolset import Toolset
     from reverie.transcript.records import UserMessage
     from reverie.wire.given import Addable
     from reverie.wire.replies import Reply
@@ -126,7 +126,7 @@ class Session:
         import anyio
 
         from reverie.api import beginning
-        from reverie.api.holding import Holding
+        from reverie.concurrency import Holding
 
         self._begun = begun
         self._inner = begun.session
@@ -180,7 +180,7 @@ class Session:
         """What came back: the SDK's object, its dict, or its stream, of any of the three APIs.
         With `client=`, calls that only read back are answered, and the model is asked again."""
         async with self._in_turn():
-            from reverie.api.clients import finished
+            from reverie.models import finished
 
             return await self._observed(await finished(reply))
 
@@ -312,7 +312,7 @@ class Session:
         return reply
 
     def _sender(self) -> None:
-        from reverie.api.clients import RulesModel
+        from reverie.models import RulesModel
 
         if isinstance(self._begun.worker, RulesModel):
             raise NotAvailable(

@@ -29,8 +29,8 @@ from reverie.wire.native import ITEMS
 from reverie.wire.reading import format_of, heard, value_of
 
 if TYPE_CHECKING:
-    from reverie.api.toolset import Toolset
     from reverie.session.session import Session
+    from reverie.tools.toolset import Toolset
 
 _NAMED = {"tool_use": "id", "tool_result": "tool_use_id"}
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")

@@ -16,8 +16,8 @@ from typing import Any, cast
 from reverie.agent.memory import AgentPlace, agent_memories
 from reverie.api.pool import Ground, shared
 from reverie.api.values import Checked, Dreamt, Fault, Forgotten, Saved
-from reverie.api.waiting import run
 from reverie.api.writing import Writer
+from reverie.concurrency import run
 from reverie.embedded import EmbeddedModel
 from reverie.errors import BudgetExceeded, InvalidMessage, NotFound
 from reverie.memory.format.entry import TopicFile

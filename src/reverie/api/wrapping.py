@@ -13,14 +13,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakSet
 
-from reverie.alone import tried
 from reverie.api.fitting import Fitted, Policy, fit
-from reverie.api.toolset import READ_BACK, reading_back
+from reverie.concurrency import tried
 from reverie.light import dataclass
 from reverie.middleware import chain
 from reverie.middleware.callers import SWITCH, caller_of
 from reverie.middleware.hidden import HiddenRound, HiddenRounds, results_of, seen_of, whole
 from reverie.middleware.scanning import LIST, Body, Known, scan
+from reverie.tools.toolset import READ_BACK, reading_back
 from reverie.transcript.blocks import dump, parse
 from reverie.wire.forms import definition, tool_name
 from reverie.wire.reading import Format

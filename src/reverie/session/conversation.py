@@ -19,12 +19,11 @@ from uuid import uuid4
 import anyio
 from anyio import CancelScope
 
-from reverie.alone import alone
+from reverie.concurrency import alone, in_thread
 from reverie.errors import InvalidMessage
 from reverie.light import dataclass
 from reverie.session.budget import Budget
 from reverie.session.stops import is_paused
-from reverie.session.uncancelled import in_thread
 from reverie.tools.runner import MakeGuard, NoTools
 from reverie.transcript.blocks import Block
 from reverie.transcript.codec import blobs, encode

@@ -18,12 +18,12 @@ from uuid import uuid4
 
 from anyio import to_thread
 
+from reverie.concurrency import in_thread
 from reverie.errors import Held, InvalidMessage, LaterVersion, NotFound, StoreError
 from reverie.light import dataclass
 from reverie.session.conversation import Log, NoLog
 from reverie.session.listing import Listing, Summary
 from reverie.session.reading import Transcript, transcript_of
-from reverie.session.uncancelled import in_thread
 from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.home import SessionFile

@@ -17,7 +17,7 @@ from typing import TypeAlias, TypedDict, Unpack
 
 import anyio
 
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.errors import PromptTooLong, ProviderError, Refused
 from reverie.session.attachments import Attachments
 from reverie.session.budget import Tally, weight

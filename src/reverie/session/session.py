@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
 import anyio
 
 import reverie
-from reverie.alone import alone
+from reverie.concurrency import alone, to_the_end
 from reverie.errors import InvalidInput, NotFound, PromptTooLong
 from reverie.layers import session_memory
 from reverie.layers.compaction import STOPPED, broken
@@ -30,7 +30,6 @@ from reverie.session.jobs import Jobs, OwnTasks, process_limit
 from reverie.session.library import BegunSession
 from reverie.session.opening import Head, SessionParts, SessionWish, resumed_head
 from reverie.session.turn import TurnEnding
-from reverie.session.uncancelled import to_the_end
 from reverie.transcript.records import Failed, Rewound, Started, TurnEnded
 from reverie.transcript.request import MAIN, Request, Task
 from reverie.wire.given import Addable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.errors import InvalidMessage
 from reverie.session.hooks import HookVerdict
 from reverie.session.stops import FailedCall, cut_words

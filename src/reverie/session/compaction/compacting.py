@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 from anyio import get_cancelled_exc_class, to_thread
 
 from reverie import layers
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.errors import (
     Incomplete,
     InvalidInput,

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, Literal, TypeAlias
 from anyio import to_thread
 
 import reverie
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.errors import ReverieError
 from reverie.layers.compaction import CompactionFailed
 from reverie.light import dataclass

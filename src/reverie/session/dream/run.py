@@ -25,7 +25,7 @@ from anyio import to_thread
 
 import reverie
 from reverie import layers
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.layers import dreaming
 from reverie.light import dataclass
 from reverie.memory import branch as branches

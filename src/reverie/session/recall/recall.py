@@ -23,7 +23,7 @@ from typing import Protocol, TypeVar
 import anyio
 from anyio import to_thread
 
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.errors import StoreError
 from reverie.memory.recall import gate
 from reverie.session.host import Host

@@ -20,7 +20,7 @@ from typing import cast
 
 import anyio
 
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.light import dataclass, pattern
 from reverie.memory.ranking import ManifestLine as Line
 from reverie.session.compaction import compacting

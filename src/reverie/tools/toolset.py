@@ -13,7 +13,6 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from reverie.api.originals import Original
 from reverie.errors import InvalidInput, InvalidMessage, ReverieError
 from reverie.light import dataclass
 from reverie.settings import DEFAULTS, Settings
@@ -24,7 +23,7 @@ from reverie.wire.reading import Format
 from reverie.world import ToolCall
 
 if TYPE_CHECKING:
-    from reverie.api.async_toolset import AsyncToolset
+    from reverie.tools.async_toolset import AsyncToolset
 
 READ_BACK = "read_back"
 DESCRIPTION = (
@@ -72,6 +71,15 @@ class Owner(Protocol):
 
     @property
     def tools(self) -> Toolset: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """What a reference names."""
+
+    title: str
+    text: str
+    media: tuple[Mapping[str, Any], ...] = ()  # of its result, in our blocks
 
 
 class Originals(Protocol):
@@ -143,7 +151,7 @@ class Toolset:
     @property
     def aio(self) -> AsyncToolset:
         """The same methods for tasks, each through a worker thread."""
-        from reverie.api.aio import Aio
+        from reverie.concurrency import Aio
 
         face: Any = Aio(self)
         return face
