@@ -13,7 +13,6 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from reverie import Memory
-from reverie.api import Address
 from reverie.errors import InvalidInput, NotFound, PathRefused
 from reverie.store import addresses
 from tests.conftest import PROOF
@@ -100,7 +99,7 @@ def test_a_project_is_a_folder_or_a_name(
     monkeypatch.chdir("/")
     assert [one.text for one in here.list()] == ["By folder"]
     assert [one.text for one in Memory("shop").list()] == ["By name"]
-    assert Address.of("", "", "").folder == "/"
+    assert Memory("").__project__.cwd == Path("/")
     with pytest.raises(InvalidInput, match="is a text"):
         Memory("shop", user=7)  # pyright: ignore[reportArgumentType]
 

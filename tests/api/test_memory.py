@@ -197,9 +197,9 @@ def test_what_waits_is_accepted_or_rejected(memory: Memory) -> None:
 
 def queue(memory: Memory):
     """The store below a memory, for what the facade does not do itself."""
-    from reverie.api import grounds
+    from reverie.session import OpenMemory
 
-    return grounds(memory._address, memory._home, None)[0].open(lambda _: None)
+    return OpenMemory.of(memory.__project__).store
 
 
 def test_learning_by_rules_goes_on_where_it_stopped(memory: Memory) -> None:

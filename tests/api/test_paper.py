@@ -110,14 +110,14 @@ def test_a_fitter_with_everything(
 def test_undo_provenance_forgetting(
     home: Path, programs: Mapping[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from reverie.api import shared
+    from reverie.session import lend_memory
     from reverie.world import say_nothing
 
     memory = reverie.Memory("shop")
     (session,) = re.findall(r'session="(.*?)"', programs["1.8"])
-    with shared().opened(memory._grounds()[0], say_nothing) as one:
+    with lend_memory(memory.__project__, say_nothing) as one:
         origin = Origin("extract", Trust.AGENT, agent="main", session=session)
-        one.memories.remember("Said in a session", origin)
+        one.store.remember("Said in a session", origin)
     assert len(memory.list()) == 1
     run(programs["1.8"], {"memory": memory})
     told = capsys.readouterr().out

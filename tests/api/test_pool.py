@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from reverie import Memory
-from reverie.api import LIMIT, Address, Pool, grounds, shared
-from reverie.api import pool as pools
+from reverie.session import LIMIT, MemoryPool, shared_pool
+from reverie.store import Project
 from reverie.world import say_nothing
 from tests.conftest import Scale
 
@@ -33,25 +33,25 @@ def test_a_thousand_addresses_stay_under_two_hundred_descriptors(home: Path, sca
             assert [one.text for one in memory.search("tea")] == [f"User {number} likes tea"]
         most = max(most, descriptors() - before)
     assert most < 200
-    assert len(shared()) <= LIMIT
+    assert len(shared_pool()) <= LIMIT
 
 
-def ground(home: Path, user: str):
-    return grounds(Address("", "shop", user), str(home), None)[0]
+def part(home: Path, user: str) -> Project:
+    return Project.at("shop", home=home, user=user)
 
 
 def test_the_least_recently_used_is_closed_and_one_in_use_never(home: Path) -> None:
-    pool = Pool(2)
-    one, two, three = (ground(home, name) for name in "abc")
-    with pool.opened(one, say_nothing) as held:
-        with pool.opened(two, say_nothing) as first:
+    pool = MemoryPool(2)
+    one, two, three = (part(home, name) for name in "abc")
+    with pool.lend(one, say_nothing) as held:
+        with pool.lend(two, say_nothing) as first:
             pass
-        with pool.opened(three, say_nothing):
+        with pool.lend(three, say_nothing):
             assert len(pool) == 2
-        assert held.memories.folder.keys() == ()
-    with pool.opened(two, say_nothing) as again:
+        assert held.store.folder.keys() == ()
+    with pool.lend(two, say_nothing) as again:
         assert again is not first
-    with pool.opened(three, say_nothing) as kept, pool.opened(three, say_nothing) as same:
+    with pool.lend(three, say_nothing) as kept, pool.lend(three, say_nothing) as same:
         assert kept is same
 
 
@@ -98,19 +98,19 @@ def test_several_processes_that_add_lose_nothing(home: Path) -> None:
 
 FORK = """
 import os, reverie
-from reverie.api import pool
+from reverie.session import shared_pool
 memory = reverie.Memory("shop")
 memory.add("Before the fork")
-known = pool.shared()
-with known.opened(memory._grounds()[0], print):  # its locks are held while the process forks
+known = shared_pool()
+with known.lend(memory.__project__, print):  # its locks are held while the process forks
     child = os.fork()
     if not child:
-        fresh = pool.shared() is not known and len(pool.shared()) == 0
+        fresh = shared_pool() is not known and len(shared_pool()) == 0
         memory.add("In the child")
         os._exit(0 if fresh and len(memory.search("fork child")) == 2 else 1)
     ended = os.waitpid(child, 0)[1]
 memory.add("In the parent")
-assert ended == 0 and pool.shared() is known
+assert ended == 0 and shared_pool() is known
 assert len(memory.list()) == 3 and not memory.check().faults
 """
 
@@ -122,5 +122,5 @@ def test_a_fork_of_the_process_begins_anew_and_corrupts_nothing(home: Path) -> N
 
 
 def test_the_pool_is_one_for_the_process() -> None:
-    assert shared() is shared()
-    assert pools.LIMIT == 32
+    assert shared_pool() is shared_pool()
+    assert LIMIT == 32

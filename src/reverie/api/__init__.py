@@ -11,12 +11,10 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
-        "address": "Address",
         "async_fitter": "AsyncFitter",
         "async_memory": "AsyncMemory",
         "blocking_faces": "BlockingAgent BlockingSession",
         "learning": "Learning beside",
-        "pool": "LIMIT Pool grounds shared",
         "roles": "roles_of",
         "wrapping": "WrapRules Wrapping",
     },

@@ -1,14 +1,9 @@
-from reverie.api.address import Address as Address
 from reverie.api.async_fitter import AsyncFitter as AsyncFitter
 from reverie.api.async_memory import AsyncMemory as AsyncMemory
 from reverie.api.blocking_faces import BlockingAgent as BlockingAgent
 from reverie.api.blocking_faces import BlockingSession as BlockingSession
 from reverie.api.learning import Learning as Learning
 from reverie.api.learning import beside as beside
-from reverie.api.pool import LIMIT as LIMIT
-from reverie.api.pool import Pool as Pool
-from reverie.api.pool import grounds as grounds
-from reverie.api.pool import shared as shared
 from reverie.api.roles import roles_of as roles_of
 from reverie.api.wrapping import Wrapping as Wrapping
 from reverie.api.wrapping import WrapRules as WrapRules

@@ -6,17 +6,16 @@ warning that names the remedy; the session begins without it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from reverie import layers
-from reverie.api.address import Address
-from reverie.api.memory import Memory, grounds_of
-from reverie.api.pool import Ground, grounds
+from reverie.api.memory import Memory
 from reverie.api.roles import REPEATABLE, Role, roles_of
-from reverie.errors import InvalidInput, ReverieError
+from reverie.errors import InvalidInput
 from reverie.layers.own import OwnLayer, pairs
 from reverie.light import dataclass
 from reverie.models import ClientModel, RulesModel, output_limit
@@ -24,7 +23,8 @@ from reverie.providers.capabilities import PLAIN, tabled
 from reverie.session.conversation import Layers
 from reverie.session.opening import Content, SessionWish
 from reverie.session.session import Session
-from reverie.settings import Settings, load
+from reverie.settings import Settings
+from reverie.store.project import Project
 from reverie.tools.toolset import READ_BACK, Toolset, reading_back
 from reverie.transcript.tokens import SUFFIX
 from reverie.wire.reading import value_of
@@ -93,7 +93,7 @@ class _Opening:
 
     wanted: SessionArguments
     say: Say
-    ground: Ground
+    ground: Project
     cwd: Path
     settings: Settings
     worker: Model
@@ -110,11 +110,11 @@ class _Opening:
             do = "It is collapse, classic or off"
             raise InvalidInput("there is no such policy", where=str(wanted.policy)[:80], do=do)
         say = notice_listener(wanted.on_notice)
-        address = Address.of(wanted.project, wanted.user or "", "")
-        ground = grounds(address, str(wanted.home or ""), wanted.settings)[0]
-        if not isinstance(wanted.settings, Settings):
-            for problem in load(ground.environ, home=ground.home, root=ground.root).problems:
-                say(Notice("settings", str(problem), "warning"))
+        ground = Project.at(
+            wanted.project, home=wanted.home, user=wanted.user or "", settings=wanted.settings
+        )
+        for problem in ground.problems:
+            say(Notice("settings", str(problem), "warning"))
         tools = tuple(described(tool) for tool in flat(wanted.tools))
         roles = roles_of(tools, wanted.roles)
         settings = _settings(ground.settings, wanted.policy)
@@ -133,7 +133,7 @@ class _Opening:
         memories = _memories(memory, say, private=wanted.private)
         if memories is not None and isinstance(worker, RulesModel):
             say(Notice("session", BY_RULES, "warning"))
-        cwd = Path(address.folder) if address.folder else ground.root
+        cwd = ground.cwd
         return cls(
             wanted,
             say,
@@ -217,11 +217,14 @@ class _Opening:
     def _around(self) -> Iterator[InstructionFile]:
         """The indexes of the memories around this one, and what of them is sent whole."""
         from reverie.session.context import index_files
+        from reverie.session.open_memory import OpenMemory
         from reverie.session.recall.young import young_memories
 
-        for ground in grounds_of(self.memory)[1:] if self.memory is not None else ():
-            if ground.is_there:
-                with ground.open(self.say) as wider:
+        parts = self.memory.__project__.outwards()[1:] if self.memory is not None else ()
+        for part in parts:
+            if part.has_memory:
+                with OpenMemory.of(part, say=self.say) as opened:
+                    wider = opened.store
                     scanned = wider.folder.scan()
                     yield from index_files(wider.folder, scanned=scanned)
                     yield from young_memories(wider, self.settings, scanned)
@@ -230,7 +233,7 @@ class _Opening:
 # --- who works behind it
 
 
-def _worker(wanted: SessionArguments, ground: Ground, settings: Settings, say: Say) -> Model:
+def _worker(wanted: SessionArguments, ground: Project, settings: Settings, say: Say) -> Model:
     """Who does what runs behind the conversation: the caller's client, its model, or rules."""
     model = wanted.model
     name = model if isinstance(model, str) else model.name
@@ -254,11 +257,11 @@ def _worker(wanted: SessionArguments, ground: Ground, settings: Settings, say: S
     return RulesModel(name, settings)
 
 
-def _recorded_name(session: str, ground: Ground) -> str:
+def _recorded_name(session: str, ground: Project) -> str:
     """The model that a recorded session was held with."""
-    from reverie.upkeep.place import ProjectPlace
+    from reverie.session.library import Library
 
-    library = ProjectPlace(ground.environ, ground.home, ground.root).library()
+    library = Library.find(ground)
     if library is None:
         return ""
     try:
@@ -290,16 +293,14 @@ def _memories(memory: Memory | None, say: Say, *, private: bool) -> Memories | N
     """The memory, open; None where it is off or cannot be had, which is said."""
     if memory is None:
         return None
-    ground = grounds_of(memory)[0]
-    off = "a private session leaves nothing behind" if private else ground.settings.memory_off()
+    from reverie.session.open_memory import session_memory
+
+    project = memory.__project__
+    off = "a private session leaves nothing behind" if private else project.settings.memory_off()
     if off:
         say(Notice("memory", f"there is no long-term memory in this session: {off}", "warning"))
         return None
-    try:
-        return ground.open(say)
-    except ReverieError as error:
-        say(Notice("memory", f"there is no long-term memory in this session: {error}", "warning"))
-        return None
+    return session_memory(project, time.time, say)
 
 
 # --- tools, layers, settings

@@ -18,7 +18,6 @@ import anyio
 from reverie.agent.agent import SYSTEM, Agent, AgentOptions, open_agent
 from reverie.api.beginning import Begun
 from reverie.api.memory import Memory
-from reverie.api.pool import chosen_settings, home_of
 from reverie.api.session import Session
 from reverie.api.turns import Event, Turn
 from reverie.embedded import EmbeddedModel
@@ -29,7 +28,7 @@ from reverie.providers.choose import model_for
 from reverie.session.jobs import OwnTasks
 from reverie.session.turn import TurnEvent, TurnLimits
 from reverie.settings import Settings
-from reverie.store import home as places
+from reverie.store.project import Project
 from reverie.tools import Registry, standard
 from reverie.tools.permissions import Asker, PermissionAnswer, Question
 from reverie.tools.tool import Tool
@@ -77,10 +76,9 @@ async def hired(wanted: AgentArguments) -> AsyncGenerator[tuple[Agent, Memory | 
 
 def _ground(wanted: AgentArguments) -> tuple[Path, Path, Mapping[str, str], Settings]:
     """Where it works, its home, the environment, and the settings that count."""
-    home, environ = home_of(str(wanted.home or ""))
-    project = Path(os.path.abspath(wanted.project))
-    root = places.canonical_root(project)
-    return project, home, environ, chosen_settings(wanted.settings, environ, home, root)
+    folder = Path(os.path.abspath(wanted.project))
+    found = Project.at(folder, home=wanted.home, settings=wanted.settings)
+    return folder, found.home, found.environ, found.settings
 
 
 def _model(given: str | Model, environ: Mapping[str, str], settings: Settings) -> Model:

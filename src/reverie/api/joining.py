@@ -42,9 +42,6 @@ class Joining:
         self.texts[part] = f"<system-reminder>\n{found}\n</system-reminder>" if found else ""
 
     def _found(self, words: str, shown: str) -> str:
-        from reverie.api import reading
-
-        reader = self._memory._reader()  # pyright: ignore[reportPrivateUsage]
         if not shown:
-            return reading.context(reader, words, FIRST)
-        return reading.notes(reader, words, LATER, shown)
+            return self._memory.context(words, tokens=FIRST)
+        return self._memory.reminder(words, shown=shown, tokens=LATER)

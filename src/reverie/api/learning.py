@@ -13,10 +13,11 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from reverie.agent.place import Place
-from reverie.api.memory import Memory, grounds_of
+from reverie.api.memory import Memory
 from reverie.middleware.engine import Engine, EngineRules, Outgoing
 from reverie.middleware.shadow import ShadowRules
 from reverie.models import RulesModel
+from reverie.session.open_memory import OpenMemory
 from reverie.store.project import work_root
 from reverie.world import Reply, Say
 
@@ -135,20 +136,19 @@ class Learning:
 
 
 async def _engine(memory: Memory, say: Say, *, learns: bool) -> Engine:
-    ground = grounds_of(memory)[0]
-    folder = str(ground.root)
-    top = work_root(ground.root)
-    place = Place(ground.home, top, ground.root, ground.environ, ground.root, ground.settings)
-    off = bool(ground.settings.memory_off())
+    project = memory.__project__
+    folder, settings = str(project.root), project.settings
+    top = work_root(project.root)
+    place = Place(project.home, top, project.root, project.environ, project.root, settings)
     shadows = ShadowRules(
-        ground.home,
-        ground.environ,
+        project.home,
+        project.environ,
         RulesModel,
         say,
-        memory=not off,
+        memory=not settings.memory_off(),
         learns=learns,
         place=lambda _: place,
-        memories=lambda _: ground.open(say),
+        memories=lambda _: OpenMemory.of(project, say=say).store,
     )
-    ground.claim()
+    project.claim()
     return Engine(EngineRules(shadows, characters=ALWAYS, scope=f"{folder}\0", folder=folder))

@@ -5,29 +5,31 @@
     memory.search("should I mock the db?")
 
 Nothing is opened until it is used, and nothing is made until something is written. Writes go to
-exactly the address, reads from it outwards. Any thread may use it; `aio` is the same for tasks.
-What was acknowledged is on disk, so it need not be closed; once closed it raises.
-
-The methods hand on; what they do stands in `reading`, `writing` and `work`, which are loaded when
-they are due.
+exactly the address, reads from it outwards. Each write is a version with its origin and is on the
+disk when it returns, so a memory need not be closed; once closed it raises. What is refused is
+refused in words about the text that was handed in: no error names a file that its caller did not.
+Any thread may use it; `aio` is the same for tasks.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from reverie.api.address import Address
-from reverie.errors import StoreError
+from reverie.errors import InvalidInput, NotFound, ScanFailed, SecretFound, StoreError
+from reverie.memory.trust import Trust
+from reverie.memory.versions import By, Origin
+from reverie.store.project import Project, check_part, folder_or_name
 
 if TYPE_CHECKING:
     import builtins
     from pathlib import Path
 
     from reverie.api.async_memory import AsyncMemory
-    from reverie.api.pool import Ground
-    from reverie.api.reading import MemoryReader
     from reverie.api.report import Report
     from reverie.api.values import (
         Answered,
@@ -40,8 +42,10 @@ if TYPE_CHECKING:
         Saved,
         Undone,
     )
-    from reverie.api.writing import Writer
+    from reverie.memory.format.entry import TopicFile
+    from reverie.session.open_memory import OpenMemory
     from reverie.settings import Settings
+    from reverie.store.memories import Remembered, Reverted
     from reverie.tools.toolset import Toolset
     from reverie.world import Model, Notice
 
@@ -57,6 +61,9 @@ class Memory:
     - `on_notice`: is handed each notice; without it they are logged under `reverie`.
     """
 
+    _trust = Trust.USER
+    _tool = "reverie.Memory"
+
     def __init__(
         self,
         project: str | os.PathLike[str] = ".",
@@ -67,21 +74,14 @@ class Memory:
         settings: Settings | Mapping[str, object] | None = None,
         on_notice: Callable[[Notice], object] | None = None,
     ) -> None:
-        self._begin(Address.of(project, user or "", agent or ""), home, settings, on_notice)
-
-    def _begin(
-        self,
-        address: Address,
-        home: str | os.PathLike[str] | None,
-        settings: Settings | Mapping[str, object] | None,
-        on_notice: Callable[[Notice], object] | None,
-    ) -> None:
-        self._address = address
-        self._home = os.path.abspath(home) if home else ""
-        self._settings = settings
-        self._on_notice = on_notice
-        self._known: tuple[Ground, ...] = ()
-        self._closed = False
+        user, agent = user or "", agent or ""
+        check_part(user, agent)
+        folder, name = folder_or_name(project)
+        at = partial(Project.at, folder or name, user=user, agent=agent, is_name=folder is None)
+        self._find = partial(at, home=os.path.abspath(home) if home else None, settings=settings)
+        self._label = " / ".join(p[:80] for p in (str(folder or name), user, agent) if p)
+        self._writer = agent
+        self._begin(on_notice)
 
     @classmethod
     def personal(
@@ -93,8 +93,16 @@ class Memory:
     ) -> Memory:
         """The memory of the person who runs the process, in all projects."""
         made = cls.__new__(cls)
-        made._begin(Address(), home, settings, on_notice)
+        at = os.path.abspath(home) if home else None
+        made._find = partial(Project.personal, home=at, settings=settings)
+        made._label, made._writer = "personal", ""
+        made._begin(on_notice)
         return made
+
+    def _begin(self, on_notice: Callable[[Notice], object] | None) -> None:
+        self._on_notice = on_notice
+        self._known: Project | None = None
+        self._closed = False
 
     # Keeping and finding
 
@@ -105,9 +113,19 @@ class Memory:
         the index shows, made from the text where they are not given. SecretFound where it holds
         one.
         """
-        from reverie.api import writing
+        from reverie.api.reading import check_type
 
-        return writing.add(self._writer(), text, type, name, description)
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            given = text.__class__.__name__
+            raise InvalidInput("What is added is a text", where=given, do="Give one string")
+        check_type(type)
+        if not text.strip():
+            raise InvalidInput("There is nothing to add", do="Give a text that is not blank")
+        self._check_text(text)
+        with self._open() as one, _name_no_file():
+            origin = self._origin("save")
+            done = one.store.remember(text, origin, name=name, description=description, type=type)
+            return _saved(one, done)
 
     def learn(
         self, messages: Sequence[object], *, model: Model | None = None
@@ -115,18 +133,16 @@ class Memory:
         """Keep what is worth keeping in a conversation: by rules, or by a model handed in."""
         from reverie.api import work
 
-        return work.learn(self._writer(), messages, model)
+        return work.learn(self.__project__, messages, model, self._say)
 
     def learn_recorded(
         self, file: str | os.PathLike[str], *, model: Model | None = None
     ) -> builtins.list[Saved]:
         """The same from a recorded session of Claude Code, pi or Reverie, from where the last
         time ended."""
-        from pathlib import Path
-
         from reverie.api import work
 
-        return work.learn_recorded(self._writer(), Path(file), model)
+        return work.learn_recorded(self.__project__, file, model, self._say)
 
     def search(
         self,
@@ -143,25 +159,25 @@ class Memory:
         """
         from reverie.api import reading
 
-        return reading.search(self._reader(), query, limit, kind, type)
+        return reading.search(self.__project__, query, limit, kind, type, self._say)
 
     def ask(self, question: str) -> Answered:
         """An answer in the words of memories and past sessions, with sources; no model is asked."""
-        from reverie.api import answering
+        from reverie.api import reading
 
-        return answering.ask(self._reader(), question)
+        return reading.ask(self.__project__, question, self._say)
 
     def context(self, query: str = "", *, tokens: int = 2000) -> str:
         """What a prompt should hold of this memory now: the index, and what fits the query."""
         from reverie.api import reading
 
-        return reading.context(self._reader(), query, tokens)
+        return reading.context(self.__project__, query, tokens, self._say)
 
     def reminder(self, query: str, *, shown: str = "", tokens: int = 1000) -> str:
         """What is clearly about a query and does not stand in `shown` yet; "" for nothing."""
         from reverie.api import reading
 
-        return reading.notes(self._reader(), query, tokens, shown)
+        return reading.reminder(self.__project__, query, tokens, shown, self._say)
 
     # One, all, change, remove
 
@@ -169,25 +185,38 @@ class Memory:
         """One memory, by its file or its name."""
         from reverie.api import reading
 
-        return reading.get(self._reader(), file)
+        return reading.get(self.__project__, file, self._say)
 
     def list(self, *, type: str = "") -> builtins.list[Found]:  # noqa: A002
         """All memories, those of the narrowest part first, in it the newest first."""
         from reverie.api import reading
 
-        return reading.entries(self._reader(), type)
+        return reading.list_all(self.__project__, type, self._say)
 
     def update(self, file: str, text: str) -> Saved:
         """Put another text in a memory's place."""
-        from reverie.api import writing
+        from reverie.store.memories import Remembered
+        from reverie.store.plain import digest
 
-        return writing.update(self._writer(), file, text)
+        if not text.strip():
+            raise InvalidInput("There is nothing to keep", do="Give a text, or remove the memory")
+        self._check_text(text)
+        with self._find_file(file) as (one, topic), _name_no_file():
+            made = topic.with_body(text)
+            if made.data == topic.data:
+                return _saved(one, Remembered(topic.key))
+            before = digest(topic.data)
+            done = one.store.save(made.key, made.data, self._origin("edit"), expect=before)
+            return _saved(one, done)
 
     def remove(self, file: str) -> Saved:
         """Take a memory out; `undo` brings it back."""
-        from reverie.api import writing
+        from reverie.api.values import Saved
 
-        return writing.remove(self._writer(), file)
+        with self._find_file(file) as (one, topic):
+            one.store.remove(topic.key, self._origin("remove"))
+            text = topic.body.strip()
+            return Saved("removed", topic.key, text, one.newest_change(topic.key))
 
     # What was
 
@@ -195,25 +224,35 @@ class Memory:
         """Every version of one memory, or of all at this address, the oldest first."""
         from reverie.api import reading
 
-        return reading.history(self._reader(), file)
+        return reading.history(self.__project__, file, self._say)
 
     def undo(self, change: str = "") -> Undone:
         """Take one change back, without an argument the newest; what others wrote since stays."""
-        from reverie.api import writing
-
-        return writing.undo(self._writer(), change)
+        self._check_there("There is nothing to undo")
+        with self._open() as one:
+            return _undone(one, one.store.undo(change, self._origin("undo")))
 
     def revert(self, *, session: str = "", agent: str = "", tool: str = "") -> Undone:
         """Take back all that came from one session, agent or tool."""
-        from reverie.api import writing
-
-        return writing.revert(self._writer(), session, agent, tool)
+        given: builtins.list[tuple[By, str]] = [
+            ("session", session),
+            ("agent", agent),
+            ("tool", tool),
+        ]
+        wanted = [one for one in given if one[1]]
+        if len(wanted) != 1:
+            do = "Give session=, agent= or tool="
+            raise InvalidInput("Exactly one origin is taken back", do=do)
+        by, value = wanted[0]
+        self._check_there(f"Nothing came from this {by}")
+        with self._open() as one:
+            return _undone(one, one.store.revert(by, value, self._origin("undo")))
 
     def forget(self, words: str, *, dry_run: bool = False) -> Forgotten:
         """Erase words everywhere in this home for good, and search again to prove it."""
         from reverie.api import work
 
-        return work.forget(self._writer(), words, dry_run)
+        return work.forget(self.__project__, words, dry_run=dry_run)
 
     # What waits for a person's look
 
@@ -221,19 +260,22 @@ class Memory:
         """What waits, the oldest first."""
         from reverie.api import reading
 
-        return reading.pending(self._reader())
+        return reading.pending(self.__project__, self._say)
 
     def accept(self, item: str) -> Saved:
         """Save something that waits."""
-        from reverie.api import writing
-
-        return writing.accept(self._writer(), item)
+        self._check_there("Nothing of this name waits")
+        with self._open() as one:
+            one.record_changes()
+            found = one.store.review.find(item)
+            note = f"from {found.origin.agent or found.origin.kind}"
+            return _saved(one, one.store.accept(found, self._origin("accept", note)))
 
     def reject(self, item: str) -> None:
         """Drop something that waits."""
-        from reverie.api import writing
-
-        writing.reject(self._writer(), item)
+        self._check_there("Nothing of this name waits")
+        with self._open() as one:
+            one.store.drop(one.store.review.find(item))
 
     # Upkeep
 
@@ -241,27 +283,27 @@ class Memory:
         """The faults of this memory; with `fix` also the repairs that lose nothing."""
         from reverie.api import work
 
-        return work.check(self._writer(), fix)
+        return work.check(self.__project__, self._origin("check"), self._say, fix=fix)
 
     def dream(self, *, model: Model | None = None, dry_run: bool = False) -> Dreamt:
         """Tidy the memory, by rules or by a model handed in."""
         from reverie.api import work
 
-        return work.dream(self._writer(), model, dry_run)
+        return work.dream(self.__project__, model, self._say, dry_run=dry_run)
 
     # The memory itself
 
     @property
     def tools(self) -> Toolset:
         """Tools for the model: `search_memory`, and `remember`, which keeps a text."""
-        from reverie.api.offering import memory_tools
+        from reverie.api.model_tools import memory_tools
 
         return memory_tools(self)
 
     @property
     def folder(self) -> Path:
         """Where the Markdown files lie, or will once there are some."""
-        return self._grounds()[0].folder
+        return self.__project__.memory_folder
 
     @property
     def aio(self) -> AsyncMemory:
@@ -282,32 +324,35 @@ class Memory:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Memory {self._address}{' (closed)' if self._closed else ''}>"
+        return f"<Memory {self._label}{' (closed)' if self._closed else ''}>"
 
     def __report__(self, since: float) -> Report:
         """What `reverie.report` tells of it."""
         from reverie.api import report
 
-        return report.of_memory(self._reader(), since)
+        return report.of_memory(self.__project__, since, self._say)
 
-    def _reader(self) -> MemoryReader:
-        from reverie.api.reading import MemoryReader
+    # What others of the library build on
 
-        return MemoryReader(self._grounds(), self._say)
-
-    def _writer(self) -> Writer:
-        from reverie.api.writing import Writer
-
-        return Writer(self._grounds()[0], self._address.agent, self._say)
-
-    def _grounds(self) -> tuple[Ground, ...]:
+    @property
+    def __project__(self) -> Project:
+        """Where it lies, and whose it is; found at the first use."""
         if self._closed:
             raise StoreError("This memory was closed", do="Make another one of the same address")
-        if not self._known:
-            from reverie.api.pool import grounds
-
-            self._known = grounds(self._address, self._home, self._settings)
+        if self._known is None:
+            self._known = self._find()
         return self._known
+
+    def __as_model__(self, tool: str, *, agent: str = "", is_trusted: bool = True) -> Memory:
+        """Return it as a model writes to it: an agent's word, never a person's."""
+        made = copy(self)
+        made._trust = Trust.AGENT if is_trusted else Trust.UNTRUSTED
+        made._tool, made._writer = tool, self._writer or agent
+        return made
+
+    def _origin(self, action: str, note: str = "") -> Origin:
+        who = f"agent:{self._writer}" if self._writer else "user"
+        return Origin(action, self._trust, agent=who, tool=self._tool, note=note)
 
     def _say(self, notice: Notice) -> None:
         if self._on_notice is not None:
@@ -317,18 +362,77 @@ class Memory:
 
         log_notice(notice)
 
+    @contextmanager
+    def _open(self) -> Generator[OpenMemory]:
+        """Open the memory, made where it is missing, with no other writer in it."""
+        from reverie.session.open_memory import lend_memory
 
-def writer_for_a_model(memory: Memory, *, trusted: bool, tool: str, agent: str = "") -> Writer:
-    """The writer of what a model asks to keep: an agent's word, never a person's."""
-    from dataclasses import replace
+        with lend_memory(self.__project__, self._say) as one, one.store.folder.locked():
+            yield one
 
-    from reverie.memory.trust import Trust
+    @contextmanager
+    def _find_file(self, file: str) -> Generator[tuple[OpenMemory, TopicFile]]:
+        """Open a memory of this very address."""
+        from reverie.api.reading import missing
 
-    writer = memory._writer()  # pyright: ignore[reportPrivateUsage]
-    level = Trust.AGENT if trusted else Trust.UNTRUSTED
-    return replace(writer, trust=level, tool=tool, agent=writer.agent or agent)
+        if not self.__project__.has_memory:
+            raise missing(file)
+        with self._open() as one:
+            try:
+                topic = one.store.find(file)
+            except NotFound as error:
+                raise error if error.code == "ambiguous" else missing(file) from None
+            yield one, topic
+
+    def _check_there(self, what: str) -> None:
+        if not self.__project__.has_memory:
+            raise NotFound(what)
+
+    def _check_text(self, text: str) -> None:
+        """Refuse secrets and forgotten words by the lines of the text; the write looks again."""
+        from reverie.memory import secrets
+        from reverie.session.open_memory import lend_memory
+
+        data = text.encode("utf-8", "replace")
+        secrets.checked(data)
+        with lend_memory(self.__project__, self._say) as one:
+            one.store.forgotten.guard("", data)
 
 
-def grounds_of(memory: Memory) -> tuple[Ground, ...]:
-    """Where a memory lies and those around it, for what is made of one."""
-    return memory._grounds()  # pyright: ignore[reportPrivateUsage]
+@contextmanager
+def _name_no_file() -> Generator[None]:
+    """Refusals say what is wrong with the text, not in which file of ours it would have been."""
+    from reverie.store.lists import Forgotten
+
+    try:
+        yield
+    except (SecretFound, ScanFailed, Forgotten) as error:
+        raise type(error)(error.what, do=error.do, code=error.code) from None
+    except NotFound:
+        raise
+    except InvalidInput as error:
+        where = "" if error.where.endswith(".md") else error.where
+        raise type(error)(error.what, where=where, do=error.do, code=error.code) from None
+
+
+def _saved(one: OpenMemory, done: Remembered) -> Saved:
+    """Return what became of a text, in plain types."""
+    from reverie.api.values import Saved
+
+    if done.queued is not None:
+        why = "; ".join(f"{found.rule}: {found.words}" for found in done.queued.evidence)
+        return Saved("queued", done.key, done.queued.text, reason=why)
+    text = one.store.folder.read(done.key).body.strip()
+    if done.saved is None:
+        return Saved("unchanged", done.key, text, reason="it is there already")
+    return Saved("saved", done.key, text, one.newest_change(done.key))
+
+
+def _undone(one: OpenMemory, done: Reverted) -> Undone:
+    from reverie.api.values import Undone
+    from reverie.memory.format.entry import is_index
+
+    files = tuple(each.key for each in done.done if not is_index(each.key))
+    left = tuple((each.key, each.refusal) for each in done.refused if not is_index(each.key))
+    steps = [version.id for version in one.store.history.log() if version.group == done.group]
+    return Undone(files, left, steps[-1] if steps else "")

@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import posixpath
 import stat
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from reverie.api.memory import writer_for_a_model
-from reverie.api.pool import Opened
 from reverie.errors import InvalidInput, NotFound, ReverieError
 from reverie.memory.format import entry as entries
 from reverie.memory.format.entry import TopicFile, is_index, is_topic, sort_of, summary_of
@@ -27,8 +25,11 @@ from reverie.store.plain import digest
 
 if TYPE_CHECKING:
     from reverie.api.memory import Memory
-    from reverie.api.writing import Writer
+    from reverie.memory.versions import Origin
+    from reverie.session.open_memory import OpenMemory
 
+Author: TypeAlias = "Callable[..., Origin]"
+"""Makes the origin of a change out of an action and a note."""
 ROOT = "/memories"
 TOOL = "memory"
 OTHER = ".file.md"
@@ -50,12 +51,12 @@ class MemoryFiles:
         self._memory = memory
 
     @contextmanager
-    def _opened(self) -> Generator[tuple[Writer, Opened]]:
+    def _opened(self) -> Generator[tuple[Author, OpenMemory]]:
         """The memory, for this command alone; whatever is refused is told to the model."""
-        writer = writer_for_a_model(self._memory, trusted=True, tool=TOOL)
+        memory = self._memory.__as_model__(TOOL)
         try:
-            with writer.opened() as one:
-                yield writer, one
+            with memory._open() as one:  # pyright: ignore[reportPrivateUsage]
+                yield memory._origin, one  # pyright: ignore[reportPrivateUsage]
         except CommandRefused:
             raise
         except ReverieError as error:
@@ -75,19 +76,19 @@ class MemoryFiles:
     # Changing
 
     def create(self, path: str, text: str) -> str:
-        with self._opened() as (writer, one):
+        with self._opened() as (origin, one):
             key = _written(path)
             if _is_folder(one, _key(path)):
                 raise CommandRefused(f"File {path} already exists")
             try:
                 data = _new(key, _name(key), text)
-                one.memories.save(key, data, writer.origin("save"), exclusive=True)
+                one.store.save(key, data, origin("save"), exclusive=True)
             except Changed:
                 raise CommandRefused(f"File {path} already exists") from None
         return f"File created successfully at: {path}"
 
     def str_replace(self, path: str, old: str, new: str) -> str:
-        with self._opened() as (writer, one):
+        with self._opened() as (origin, one):
             key = _existing(one, path)
             text = _text(one, key)
             count = text.count(old)
@@ -103,7 +104,7 @@ class MemoryFiles:
                     f"lines: {where}. Please ensure it is unique"
                 )
             changed = text.replace(old, new)
-            _put(writer, one, key, changed)
+            _put(origin, one, key, changed)
         rows = changed.split("\n")
         at = text[: text.find(old)].count("\n")
         first, end = max(0, at - 2), min(len(rows), at + 3)
@@ -112,7 +113,7 @@ class MemoryFiles:
         return f"{told} (with line numbers):\n{snippet}"
 
     def insert(self, path: str, line: int, text: str) -> str:
-        with self._opened() as (writer, one):
+        with self._opened() as (origin, one):
             key = _existing(one, path)
             rows = _text(one, key).split("\n")
             if rows[-1] == "":
@@ -124,27 +125,27 @@ class MemoryFiles:
                 )
             rows.insert(line, text.rstrip("\n"))
             made = "\n".join(rows)
-            _put(writer, one, key, made if made.endswith("\n") else f"{made}\n")
+            _put(origin, one, key, made if made.endswith("\n") else f"{made}\n")
         return f"The file {path} has been edited."
 
     def delete(self, path: str) -> str:
-        with self._opened() as (writer, one):
+        with self._opened() as (origin, one):
             key = _key(path)
             if not key:
                 raise CommandRefused(f"Cannot delete the {ROOT} directory itself")
             _must_not_be_the_index(key)
             if _is_file(one, key):
-                one.memories.remove(key, writer.origin("remove"))
+                one.store.remove(key, origin("remove"))
             elif _is_folder(one, key):
                 for found in _below(one, key):
-                    one.memories.remove(found, writer.origin("remove"))
+                    one.store.remove(found, origin("remove"))
                 _forget_folders(one, key)
             else:
                 raise CommandRefused(f"The path {path} does not exist")
         return f"Successfully deleted {path}"
 
     def rename(self, old: str, new: str) -> str:
-        with self._opened() as (writer, one):
+        with self._opened() as (origin, one):
             source, target = _key(old), _key(new)
             if not source:
                 raise CommandRefused(f"Cannot rename the {ROOT} directory itself")
@@ -152,19 +153,19 @@ class MemoryFiles:
             if not target or _is_file(one, target) or _is_folder(one, target):
                 raise CommandRefused(f"The destination {new} already exists")
             if _is_file(one, source):
-                _move(writer, one, source, _written(new))
+                _move(origin, one, source, _written(new))
             elif _is_folder(one, source):
                 for key in _below(one, source):
-                    _move(writer, one, key, f"{_folder(new)}{key.removeprefix(_folder(old))}")
+                    _move(origin, one, key, f"{_folder(new)}{key.removeprefix(_folder(old))}")
                 _forget_folders(one, source)
             else:
                 raise CommandRefused(f"The path {old} does not exist")
         return f"Successfully renamed {old} to {new}"
 
     def clear(self) -> str:
-        with self._opened() as (writer, one):
-            for key in tuple(one.memories.folder.keys()):
-                one.memories.remove(key, writer.origin("remove"))
+        with self._opened() as (origin, one):
+            for key in tuple(one.store.folder.keys()):
+                one.store.remove(key, origin("remove"))
         return "All memory cleared"
 
 
@@ -218,9 +219,9 @@ def _missing(path: str) -> CommandRefused:
     return CommandRefused(f"The path {path} does not exist. Please provide a valid path.")
 
 
-def _existing(one: Opened, path: str) -> str:
+def _existing(one: OpenMemory, path: str) -> str:
     key = _key(path)
-    if key and is_topic(key) and one.memories.folder.exists(key):
+    if key and is_topic(key) and one.store.folder.exists(key):
         return key
     if _is_folder(one, key):
         raise CommandRefused(f"The path {path} is not a file.")
@@ -228,30 +229,30 @@ def _existing(one: Opened, path: str) -> str:
     raise _missing(path)
 
 
-def _is_file(one: Opened, key: str) -> bool:
-    return (is_topic(key) or is_index(key)) and one.memories.folder.exists(key)
+def _is_file(one: OpenMemory, key: str) -> bool:
+    return (is_topic(key) or is_index(key)) and one.store.folder.exists(key)
 
 
-def _below(one: Opened, key: str) -> list[str]:
+def _below(one: OpenMemory, key: str) -> list[str]:
     """The files in a folder and those below it."""
     start = f"{key.removesuffix(OTHER)}/" if key else ""
-    every = one.memories.folder.keys()
+    every = one.store.folder.keys()
     return [found for found in every if found.startswith(start)]
 
 
-def _is_folder(one: Opened, key: str) -> bool:
+def _is_folder(one: OpenMemory, key: str) -> bool:
     if not key or _below(one, key):
         return True
-    path = one.memories.root.joinpath(*_name(key).split("/"))
+    path = one.store.root.joinpath(*_name(key).split("/"))
     try:
         return stat.S_ISDIR(path.lstat().st_mode)
     except (OSError, ValueError):
         return False
 
 
-def _forget_folders(one: Opened, key: str) -> None:
+def _forget_folders(one: OpenMemory, key: str) -> None:
     """Take away the folders that are left empty."""
-    top = one.memories.root.joinpath(*_name(key).split("/"))
+    top = one.store.root.joinpath(*_name(key).split("/"))
     for folder in (*sorted((p for p in top.rglob("*") if p.is_dir()), reverse=True), top):
         try:
             folder.rmdir()
@@ -285,31 +286,31 @@ def _body(topic: TopicFile) -> bytes:
     return found.removeprefix(b"\r\n") if found.startswith(b"\r\n") else found.removeprefix(b"\n")
 
 
-def _text(one: Opened, key: str) -> str:
-    return _body(one.memories.folder.read(key)).decode("utf-8", "replace")
+def _text(one: OpenMemory, key: str) -> str:
+    return _body(one.store.folder.read(key)).decode("utf-8", "replace")
 
 
-def _put(writer: Writer, one: Opened, key: str, text: str) -> None:
+def _put(origin: Author, one: OpenMemory, key: str, text: str) -> None:
     """Another text behind the same head; a description that came from the text follows it."""
-    topic = one.memories.folder.read(key)
+    topic = one.store.folder.read(key)
     old = _body(topic)
     made = topic
     if text.strip() and topic.description == summary_of(old.decode("utf-8", "replace")):
         made = topic.with_value(summary_of(text), "description")
     head = made.data[: len(made.data) - len(old)]
     data = head + _encoded(text)
-    one.memories.save(key, data, writer.origin("edit"), expect=digest(topic.data))
+    one.store.save(key, data, origin("edit"), expect=digest(topic.data))
 
 
-def _move(writer: Writer, one: Opened, source: str, target: str) -> None:
+def _move(origin: Author, one: OpenMemory, source: str, target: str) -> None:
     """The new file first: cut off between the two, the text is there twice, never not at all."""
-    data = one.memories.folder.bytes_of(source)
+    data = one.store.folder.bytes_of(source)
     try:
-        one.memories.save(target, data, writer.origin("save", f"was {source}"), exclusive=True)
+        one.store.save(target, data, origin("save", f"was {source}"), exclusive=True)
     except Changed:
         where = f"{ROOT}/{_name(target)}"
         raise CommandRefused(f"The destination {where} already exists") from None
-    one.memories.remove(source, writer.origin("remove", f"now {target}"))
+    one.store.remove(source, origin("remove", f"now {target}"))
 
 
 def _lines_of(text: str, wanted: str) -> Iterator[int]:
@@ -337,7 +338,7 @@ def _rows(rows: Sequence[str], first: int) -> str:
 # Lists
 
 
-def _listed(one: Opened, key: str, path: str) -> str:
+def _listed(one: OpenMemory, key: str, path: str) -> str:
     start = f"{key.removesuffix(OTHER)}/" if key else ""
     found: dict[str, int] = {}
     for each in _below(one, key):
@@ -357,9 +358,9 @@ def _listed(one: Opened, key: str, path: str) -> str:
     return "\n".join([told, *rows])
 
 
-def _whole(one: Opened, key: str) -> TopicFile:
+def _whole(one: OpenMemory, key: str) -> TopicFile:
     try:
-        return one.memories.folder.read(key)
+        return one.store.folder.read(key)
     except NotFound:
         return TopicFile(key, b"")
 

@@ -1,4 +1,4 @@
-"""Everything of a memory that a model may do, as tools: for doors whose whole face is tools.
+"""A memory as tools for a model: two for any loop, all of them for doors that are tools alone.
 
 Searching, asking, keeping, listing, reading, what was, taking back, checking, past sessions. What
 a model keeps is an agent's word, never a person's; what it read elsewhere is untrusted, and where
@@ -12,11 +12,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from reverie.api import reading, writing
-from reverie.api.memory import writer_for_a_model
-from reverie.api.offering import REMEMBER, SEARCH
+from reverie.api import reading
 from reverie.errors import InvalidInput, NotFound
 from reverie.memory.format.entry import TYPES
 from reverie.memory.trust import gives_orders
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from reverie.api.memory import Memory
     from reverie.api.values import Change, Found
 
+SEARCH = "search_memory"
+REMEMBER = "remember"
 READING = (SEARCH, "ask_memory", "list_memories", "read_memory", "memory_history", "check_memory")
 LONGEST = 20_000
 """Characters that may be kept as one memory."""
@@ -43,6 +44,62 @@ _LIMIT = {"type": "integer", "minimum": 1, "maximum": 50}
 _FILE = {"type": "string", "maxLength": 300}
 
 Run = Callable[["Memory", Mapping[str, Any]], str]
+_SEARCHED: Mapping[str, Any] = MappingProxyType(
+    {
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "What to look for, in words"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 50},
+        },
+        "required": ["query"],
+        "additionalProperties": False,
+    }
+)
+_REMEMBERED: Mapping[str, Any] = MappingProxyType(
+    {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string", "description": "The fact, with its reason, in full"},
+            "name": {"type": "string", "description": "A few words to file it under"},
+        },
+        "required": ["text"],
+        "additionalProperties": False,
+    }
+)
+
+
+def memory_tools(memory: Memory) -> Toolset:
+    """The tools of one memory."""
+    return Toolset(
+        [
+            Offer(
+                SEARCH,
+                SEARCH,
+                "Searches what is remembered from earlier conversations, best first, with ages.",
+                _SEARCHED,
+                lambda given: _give_found(memory, given),
+            ),
+            Offer(
+                REMEMBER,
+                REMEMBER,
+                "Keeps one fact for later conversations. Not for what files or history tell.",
+                _REMEMBERED,
+                lambda given: _keep(memory, given),
+            ),
+        ]
+    )
+
+
+def _give_found(memory: Memory, given: Mapping[str, Any]) -> Answer:
+    hits = memory.search(str(given["query"]), limit=int(given.get("limit") or 5))
+    if not hits:
+        return Answer("Nothing that is remembered fits.")
+    return Answer("\n\n".join([reading.HEADING, *map(reading.note, hits)]))
+
+
+def _keep(memory: Memory, given: Mapping[str, Any]) -> Answer:
+    writer = memory.__as_model__(REMEMBER)
+    return Answer(str(writer.add(str(given["text"]), name=str(given.get("name") or ""))))
 
 
 def model_tools(memory: Memory, *, client: str = "", read_only: bool = False) -> Toolset:
@@ -213,12 +270,12 @@ def _remember(memory: Memory, given: Mapping[str, Any], who: str) -> str:
     text, file = str(given["text"]), str(given.get("replaces") or "")
     if trusted and gives_orders(f"{given.get('name', '')}\n{text}"):
         trusted = False  # a client that was fooled calls it the person's words
-    writer = writer_for_a_model(memory, trusted=trusted, tool=REMEMBER, agent=who)
+    writer = memory.__as_model__(REMEMBER, agent=who, is_trusted=trusted)
     if file:
-        done = writing.update(writer, file, text)
+        done = writer.update(file, text)
     else:
         kind, name = str(given.get("type") or ""), str(given.get("name") or "")
-        done = writing.add(writer, text, kind, name, "")
+        done = writer.add(text, type=kind, name=name)
     if done.outcome == "queued":
         return (
             f"Not saved yet: it reads like an instruction ({_line(done.reason)}), so it waits for "
@@ -290,8 +347,7 @@ def _check(memory: Memory, given: Mapping[str, Any]) -> str:
 
 
 def _undo(memory: Memory, given: Mapping[str, Any], who: str) -> str:
-    writer = writer_for_a_model(memory, trusted=True, tool="undo_memory", agent=who)
-    done = writing.undo(writer, str(given["change"]))
+    done = memory.__as_model__("undo_memory", agent=who).undo(str(given["change"]))
     left = [f"left as it is: {_line(file)} ({why})" for file, why in done.left]
     files = ", ".join(map(_line, done.files))
     return "\n".join([f"taken back: {files or 'nothing'} (change {done.change})", *left])

@@ -15,10 +15,11 @@ from reverie.errors import InvalidInput
 from reverie.light import dataclass
 
 if TYPE_CHECKING:
-    from reverie.api.reading import MemoryReader
     from reverie.session.library import Library
     from reverie.store.home import SessionFile
+    from reverie.store.project import Project
     from reverie.transcript.records import Entry
+    from reverie.world import Say
 
 _DAY = 86_400
 
@@ -83,28 +84,27 @@ def report(owner: object, *, days: float | None = None) -> Report:
 # A memory
 
 
-def of_memory(reader: MemoryReader, since: float) -> Report:
+def of_memory(project: Project, since: float, say: Say) -> Report:
     """The changes of the memory at an address, and the sessions that were held there."""
     from reverie.api.reading import history
-    from reverie.api.work import place_of
+    from reverie.session.library import Library
     from reverie.upkeep.metrics import figures
 
-    ground = reader.grounds[0]
     events = [
         ReportEvent(one.at, _kind(one.origin.action, one.text), one.file, str(one.origin))
-        for one in history(reader, "")
+        for one in history(project, "", say)
         if one.at >= since
     ]
-    library = place_of(ground).library() if ground.is_there else None
+    library = Library.find(project) if project.has_memory else None
     if library is None:
         return Report(events=tuple(events))
     try:
         files = [file for file in library.sessions() if file.mtime >= since]
-        known = figures(library, files, ground.settings.compact_breaker_failures)
+        known = figures(library, files, project.settings.compact_breaker_failures)
         events += [event for event in _of_sessions(library, files) if event.at >= since]
     finally:
         library.close()
-    cost = known.cost(ground.settings)
+    cost = known.cost(project.settings)
     main = cost.pop("main", 0.0)
     tallies = known.sources.values()
     return Report(

@@ -7,6 +7,7 @@ them, and they may be called inside a running event loop, whose thread they hold
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
@@ -14,19 +15,20 @@ from pathlib import Path
 from typing import Any, cast
 
 from reverie.agent.memory import AgentPlace, agent_memories
-from reverie.api.pool import Ground, shared
 from reverie.api.values import Checked, Dreamt, Fault, Forgotten, Saved
-from reverie.api.writing import Writer
 from reverie.concurrency import run
 from reverie.embedded import EmbeddedModel
 from reverie.errors import BudgetExceeded, InvalidMessage, NotFound
 from reverie.memory.format.entry import TopicFile
+from reverie.memory.versions import Origin
 from reverie.session.dream import doors
 from reverie.session.dream.run import dream as dream_once
 from reverie.session.extraction.past import Learned, PastSession
 from reverie.session.extraction.past import learn as go_through
+from reverie.session.open_memory import OpenMemory, lend_memory
 from reverie.store.lock import FileLock
 from reverie.store.memories import Memories, history_folder
+from reverie.store.project import Project
 from reverie.transcript.blocks import text_block
 from reverie.transcript.records import AssistantMessage, Entry, UserMessage
 from reverie.upkeep.background import (
@@ -40,61 +42,65 @@ from reverie.upkeep.check import check_memory, fix_memory
 from reverie.upkeep.forget import Forgetting
 from reverie.upkeep.past_files import past_in
 from reverie.upkeep.place import ProjectPlace
-from reverie.world import Model, Notice
+from reverie.world import Model, Notice, Say
 
 LEARNING = "learning.lock"
 LEARNING_SECONDS = 50.0
 
 
-def place_of(ground: Ground) -> ProjectPlace:
+def place_of(project: Project) -> ProjectPlace:
     """An address as upkeep knows a project."""
-    return ProjectPlace(ground.environ, ground.home, ground.root)
+    return ProjectPlace(project.environ, project.home, project.root)
 
 
 # Learning
 
 
-def learn(writer: Writer, messages: Sequence[object], model: Model | None) -> list[Saved]:
+def learn(
+    project: Project, messages: Sequence[object], model: Model | None, say: Say
+) -> list[Saved]:
     """Keep what is worth keeping in a conversation; what was gone through is not gone through
     again when the same conversation comes back longer."""
     entries = tuple(_entries(messages))
     if not entries:
         return []
-    return _learn(writer, PastSession(entries[0].id, entries, program="messages"), model)
+    past = PastSession(entries[0].id, entries, program="messages")
+    return _learn(project, past, model, say)
 
 
-def learn_recorded(writer: Writer, path: Path, model: Model | None = None) -> list[Saved]:
+def learn_recorded(
+    project: Project, file: str | os.PathLike[str], model: Model | None, say: Say
+) -> list[Saved]:
     """The same for a session file, of Claude Code or another program; one that is longer now is
     gone on with. Two that learn at once wait for each other."""
-    past = past_in(path, lambda text: writer.say(Notice("extraction", text)))
+    past = past_in(Path(file), lambda text: say(Notice("extraction", text)))
     if not past.entries:
         return []
-    writer.ground.claim()
-    with shared().opened(writer.ground, writer.say) as one:
-        lock = FileLock(one.memories.beside.root / LEARNING)
+    with lend_memory(project, say) as one:
+        lock = FileLock(one.store.beside.root / LEARNING)
     lock.acquire(LEARNING_SECONDS)
     try:
-        return _learn(writer, past, model)
+        return _learn(project, past, model, say)
     finally:
         lock.release()
 
 
-def _learn(writer: Writer, past: PastSession, model: Model | None) -> list[Saved]:
-    place, ground = place_of(writer.ground), writer.ground
+def _learn(project: Project, past: PastSession, model: Model | None, say: Say) -> list[Saved]:
+    place, settings = place_of(project), project.settings
     chosen = model or EmbeddedModel()
-    with ground.open(writer.say) as memories:
-        context = learning_context(place, ground.settings, memories, chosen, writer.say)
-        budget = daily_budget(place, ground.settings, chosen)
+    with OpenMemory.of(project, say=say) as opened:
+        context = learning_context(place, settings, opened.store, chosen, say)
+        budget = daily_budget(place, settings, chosen)
         try:
             done = run(lambda: go_through(past, context, learning_head(context), budget))
         finally:
             if budget is not None:
                 budget.close()
         for key, why in done.refused:
-            writer.say(Notice("extraction", f"{key} was not saved: {why}"))
+            say(Notice("extraction", f"{key} was not saved: {why}"))
         if done.over_budget:
             raise BudgetExceeded(done.stopped)
-        return list(_learned(memories, done))
+        return list(_learned(opened.store, done))
 
 
 def _learned(memories: Memories, done: Learned) -> Iterator[Saved]:
@@ -165,15 +171,15 @@ def _text(part: object) -> str:
 # Tidying
 
 
-def dream(writer: Writer, model: Model | None, dry_run: bool) -> Dreamt:
+def dream(project: Project, model: Model | None, say: Say, *, dry_run: bool) -> Dreamt:
     """Tidy the memory on a copy; what stands the checks lands as one step."""
-    ground = writer.ground
-    if not ground.is_there:
+    if not project.has_memory:
         return Dreamt("completed", reason="there is no memory yet")
-    place = place_of(ground)
     with (
-        ground.open(writer.say) as memories,
-        dreaming(place, ground.settings, memories, model or EmbeddedModel(), writer.say) as dreamer,
+        OpenMemory.of(project, say=say) as opened,
+        dreaming(
+            place_of(project), project.settings, opened.store, model or EmbeddedModel(), say
+        ) as dreamer,
     ):
 
         async def work() -> Dreamt:
@@ -183,23 +189,23 @@ def dream(writer: Writer, model: Model | None, dry_run: bool) -> Dreamt:
 
         done = run(work)
         if dry_run and done.status == "waiting":
-            doors.drop(memories, doors.find(memories, done.id))
+            doors.drop(opened.store, doors.find(opened.store, done.id))
         return done
 
 
 # Checking and forgetting
 
 
-def check(writer: Writer, fix: bool) -> Checked:
+def check(project: Project, origin: Origin, say: Say, *, fix: bool) -> Checked:
     """The faults of the memory at this address, and with `fix` the repairs that lose nothing."""
-    ground, place = writer.ground, place_of(writer.ground)
-    if not ground.is_there:
+    if not project.has_memory:
         return Checked(100)
-    with shared().opened(ground, writer.say) as one:
-        one.memories.look()
-        done = fix_memory(one.memories, place, writer.origin("check")) if fix else None
-        report = check_memory(one.memories, place)
-        steps = [v for v in one.memories.history.log() if done and v.group == done.group != ""]
+    place = place_of(project)
+    with lend_memory(project, say) as one:
+        one.store.look()
+        done = fix_memory(one.store, place, origin) if fix else None
+        report = check_memory(one.store, place)
+        steps = [v for v in one.store.history.log() if done and v.group == done.group != ""]
     faults = tuple(
         Fault(each.kind, each.file, each.line, each.evidence, each.fix is not None)
         for each in report.findings
@@ -209,13 +215,13 @@ def check(writer: Writer, fix: bool) -> Checked:
     return Checked(report.score, faults, fixed, change, done.failed if done else "")
 
 
-def forget(writer: Writer, words: str, dry_run: bool) -> Forgotten:
+def forget(project: Project, words: str, *, dry_run: bool) -> Forgotten:
     """Take words out of everything under home, and prove it."""
-    ground = writer.ground
-    home, root, environ = ground.home, ground.root, ground.environ
+    home, root, environ = project.home, project.root, project.environ
     kept = history_folder(home, root, environ)
-    outside = [] if ground.folder.is_relative_to(home) else [(ground.folder, kept)]
-    agents = agent_memories(AgentPlace(home, root, environ, ground.settings))
+    folder = project.memory_folder
+    outside = [] if folder.is_relative_to(home) else [(folder, kept)]
+    agents = agent_memories(AgentPlace(home, root, environ, project.settings))
     work = Forgetting(home, environ, time.time, [*outside, *agents])
     done = work.run(words, dry_run=dry_run)
     return Forgotten(

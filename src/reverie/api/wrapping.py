@@ -154,15 +154,14 @@ class Wrapping:
         """What `reverie.report` tells of it."""
         from dataclasses import replace
 
-        from reverie.api.report import Report, of_memory
+        from reverie.api.report import Report
 
         memory = self.rules.memory
         if memory is None:
             return Report(requests=self.requests, tokens=self.tokens, saved=self.saved)
         if self._learning is not None:
             self._learning.settle()
-        reader = memory._reader()  # pyright: ignore[reportPrivateUsage]
-        return replace(of_memory(reader, since), saved=self.saved)
+        return replace(memory.__report__(since), saved=self.saved)
 
 
 _wrapped: WeakSet[Wrapping] = WeakSet()

@@ -28,6 +28,7 @@ __getattr__ = offered(
         "jobs": "Jobs process_limit",
         "library": "Library NoDisk SessionDisk",
         "loop": "BEGIN ROUND TurnUnderWay run_turn",
+        "open_memory": "LIMIT MemoryPool OpenMemory lend_memory open_memory shared_pool",
         "opening": "Head",
         "recall.checked": "CheckedClaim LATE Repository line",
         "recall.index": "Looked MemoryIndex",

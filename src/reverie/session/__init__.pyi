@@ -62,6 +62,12 @@ from reverie.session.loop import BEGIN as BEGIN
 from reverie.session.loop import ROUND as ROUND
 from reverie.session.loop import TurnUnderWay as TurnUnderWay
 from reverie.session.loop import run_turn as run_turn
+from reverie.session.open_memory import LIMIT as LIMIT
+from reverie.session.open_memory import MemoryPool as MemoryPool
+from reverie.session.open_memory import OpenMemory as OpenMemory
+from reverie.session.open_memory import lend_memory as lend_memory
+from reverie.session.open_memory import open_memory as open_memory
+from reverie.session.open_memory import shared_pool as shared_pool
 from reverie.session.opening import Head as Head
 from reverie.session.recall.checked import LATE as LATE
 from reverie.session.recall.checked import CheckedClaim as CheckedClaim

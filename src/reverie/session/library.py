@@ -112,6 +112,12 @@ class Library:
             folder = project.folder()
         return cls(places.transcripts_folder(folder, project.home, project.environ), folder)
 
+    @classmethod
+    def find(cls, project: Project) -> Library | None:
+        """Return a project's sessions to read; None where it has no folder yet."""
+        found = cls.of(project, claim=False)
+        return found if found.path.is_dir() else None
+
     @cached_property
     def folder(self) -> Folder:
         return Folder(self.path)

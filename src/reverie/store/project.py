@@ -51,10 +51,11 @@ class Project:
         agent: str = "",
         environ: Mapping[str, str] | None = None,
         settings: GivenSettings = None,
+        is_name: bool = False,
     ) -> Project:
-        """Find a project by its folder or, where there is none, by its name."""
+        """Find a project by its folder or, where there is none or `is_name`, by its name."""
         base, known = home_and_environment(home, environ)
-        folder, name = _folder_or_name(path)
+        folder, name = (None, str(path)) if is_name else folder_or_name(path)
         if folder is None:
             root = addresses.named_project(base, name)
             return cls._addressed(base, root, known, settings, name).part(user, agent)
@@ -95,10 +96,7 @@ class Project:
 
     def part(self, user: str = "", agent: str = "") -> Project:
         """Return the part of one user, or of one kind of agent; itself where neither is given."""
-        for what, given in (("user", user), ("agent", agent)):
-            if not isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-                do = f"Give its name as {what}="
-                raise InvalidInput(f"`{what}` is a text", where=type(given).__name__, do=do)
+        check_part(user, agent)
         found = self
         for whose, which in ((user, ""), (user, agent)):
             if (whose, which) != (found.user, found.agent) and (whose or which):
@@ -219,8 +217,16 @@ def work_root(cwd: Path) -> Path:
     return start
 
 
-def _folder_or_name(given: str | os.PathLike[str]) -> tuple[Path | None, str]:
-    """A project is a folder or, where there is none, a name."""
+def check_part(user: str, agent: str) -> None:
+    """Refuse what names no user or agent."""
+    for what, given in (("user", user), ("agent", agent)):
+        if not isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            do = f"Give its name as {what}="
+            raise InvalidInput(f"`{what}` is a text", where=type(given).__name__, do=do)
+
+
+def folder_or_name(given: str | os.PathLike[str]) -> tuple[Path | None, str]:
+    """Return the folder of a project or, where there is none, its name."""
     text = os.fspath(given) or "."
     is_path = not isinstance(given, str) or text.startswith(("/", "./", "../"))
     if is_path or text in (".", "..") or os.path.isdir(text):

@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
-from reverie.api.memory import Memory, grounds_of
+from reverie.api.memory import Memory
 from reverie.errors import InvalidInput, ReverieError
-from reverie.settings import Flags, environment
+from reverie.settings import environment
 from reverie.text.terminal import clean
 
 FAILED = 1
@@ -45,7 +45,7 @@ def main(source: BinaryIO, out: TextIO) -> int:
     try:
         told = _event(source.read(MAX_EVENT + 1))
         memory = Memory(_text(told, "cwd") or ".")
-        if not grounds_of(memory)[0].settings.memory_off():
+        if not memory.__project__.settings.memory_off():
             answer = _ANSWERS.get(_text(told, "hook_event_name"), _nothing)(memory, told)
             if answer:
                 out.write(json.dumps(_context(told, answer)) + "\n")
@@ -89,7 +89,7 @@ def _started(memory: Memory, told: Told) -> str:
 
 
 def _prompted(memory: Memory, told: Told) -> str:
-    if not _flags(memory).on("recall"):
+    if not memory.__project__.flags.on("recall"):
         return ""
     prompt = _text(told, "prompt")[:MAX_PROMPT]
     return memory.reminder(prompt, shown=_shown(told), tokens=PROMPT_TOKENS)
@@ -109,7 +109,7 @@ def _shown(told: Told) -> str:
 
 
 def _ended(memory: Memory, told: Told) -> str:
-    path, flags = _text(told, "transcript_path"), _flags(memory)
+    path, flags = _text(told, "transcript_path"), memory.__project__.flags
     wanted = flags.on("extract_memories") and (
         is_attended(environment()) or flags.on("extract_noninteractive")
     )
@@ -122,11 +122,6 @@ def is_attended(environ: Mapping[str, str]) -> bool:
     """Whether Claude Code says that a person is at the session."""
     said = environ.get("CLAUDE_CODE_SESSION_ATTENDED", "")
     return said == "1" if said else environ.get("CLAUDE_CODE_ENTRYPOINT", "") == "cli"
-
-
-def _flags(memory: Memory) -> Flags:
-    ground = grounds_of(memory)[0]
-    return Flags(ground.environ, home=ground.home, root=ground.root, settings=ground.settings)
 
 
 def _nothing(memory: Memory, told: Told) -> str:
