@@ -19,7 +19,7 @@ import anyio
 
 from bench.figures import Figure, at_most
 from bench.growth import grown
-from reverie.session import Library, Session
+from reverie.session import Library, open_session
 from reverie.store import seal
 from reverie.transcript import (
     AssistantMessage,
@@ -142,7 +142,7 @@ def _beginning(base: Path) -> Iterable[Figure]:
 
 async def _begun(place: Path) -> Path:
     environ = {"HOME": str(place)}
-    async with Session.open(
+    async with open_session(
         place / "work", model="m1", system="You help.", home=place / "home", environ=environ
     ) as session:
         await session.add("go")

@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from reverie.api.bridge import blocking
     from reverie.api.fitting import Fitted, Fitter, fit
     from reverie.api.memory import Memory
-    from reverie.api.report import Report, report
-    from reverie.api.session import Session
     from reverie.api.turns import Event, Turn
-    from reverie.api.values import Found, MatchedRule, Saved
+    from reverie.api.values import Found, Saved
     from reverie.api.wrap import wrap
     from reverie.errors import ReverieError
+    from reverie.session.report import Report, report
+    from reverie.session.rules import MatchedRule
+    from reverie.session.session import Session
     from reverie.settings import Settings
     from reverie.tools.toolset import Owner, Toolset, tools
     from reverie.wire.given import tool_result, user
@@ -78,19 +79,19 @@ _PLACES = {
     "Turn": "reverie.api.turns",
     "blocking": "reverie.api.bridge",
     "Found": "reverie.api.values",
-    "MatchedRule": "reverie.api.values",
+    "MatchedRule": "reverie.session.rules",
     "Memory": "reverie.api.memory",
     "Fitted": "reverie.api.fitting",
     "Fitter": "reverie.api.fitting",
     "Model": "reverie.world",
     "Notice": "reverie.world",
     "Reply": "reverie.wire.replies",
-    "Report": "reverie.api.report",
+    "Report": "reverie.session.report",
     "ReverieError": "reverie.errors",
     "Saved": "reverie.api.values",
-    "Session": "reverie.api.session",
+    "Session": "reverie.session.session",
     "Settings": "reverie.settings",
-    "report": "reverie.api.report",
+    "report": "reverie.session.report",
     "wrap": "reverie.api.wrap",
     "Toolset": "reverie.tools.toolset",
     "fit": "reverie.api.fitting",

@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from reverie.apps.cli import build
-from reverie.session import Head, Library, Session
+from reverie.session import Head, Library, open_session
 from reverie.transcript import Failed
 from reverie.upkeep import ProjectPlace
 from reverie.wire import tool_result, user
@@ -149,7 +149,7 @@ def made(project: Path, home: Path) -> str:
 
 async def _made(project: Path) -> str:
     call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
-    async with Session.open(project, model="test-model", system="Be brief.") as session:
+    async with open_session(project, model="test-model", system="Be brief.") as session:
         await session.add(user(f"List the files {ESCAPES}"))
         await session.prepare()
         await session.observe(reply("I look", call))
@@ -163,7 +163,7 @@ async def _made(project: Path) -> str:
         await session.prepare()
         await session.observe(reply("As you wish."))
         await session.rewind(here)
-        await session.set_head(Head("other-model", "Be brief."), "model")
+        await session.append(Head("other-model", "Be brief.").record("model"))
         await session.add(user("Count them"))
         await session.prepare()
         return session.id

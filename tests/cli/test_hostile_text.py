@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from reverie.memory import Origin, Trust
-from reverie.session import Session
+from reverie.session import open_session
 from reverie.settings import Settings
 from reverie.store import Memories, Project
 from reverie.testing import reply
@@ -73,7 +73,7 @@ def hostile(home: Path, project: Path) -> str:
     (project / "CLAUDE.md").write_text(f"@{TRICK}\n")
 
     async def talk() -> str:
-        async with Session.open(project, home=home, model="m1", system=TRICK) as session:
+        async with open_session(project, home=home, model="m1", system=TRICK) as session:
             await session.add(user(f"owned {TRICK}"))
             await session.prepare()
             await session.observe(reply(f"deploy {TRICK}"))

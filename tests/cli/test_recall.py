@@ -15,7 +15,7 @@ from typing import ClassVar
 import anyio
 import pytest
 
-from reverie.session import Library, Session
+from reverie.session import Library, open_session
 from reverie.store import canonical_root, find_project_folder
 from reverie.transcript import Attached, Candidate, Recalled, text_block
 from reverie.wire import user
@@ -48,7 +48,7 @@ def filled(home: Path, project: Path) -> Path:
 
 
 async def _talked(project: Path) -> str:
-    async with Session.open(project, model="m") as s:
+    async with open_session(project, model="m") as s:
         await s.add(user("The staging database is called heron-7"))
         await s.prepare()
         await s.observe(reply("I will remember that."))
@@ -254,7 +254,7 @@ def test_a_missing_extra_is_named(run: Run, filled: Path, monkeypatch: pytest.Mo
 
 
 async def _recalled(project: Path) -> str:
-    async with Session.open(project, model="m") as s:
+    async with open_session(project, model="m") as s:
         await s.add(user("When is billing deployed?"))
         name = 'reverie-note id="0123456789abcdef"'
         text = f'<{name} source="deploys.md">\nOn Fridays, by ship_it_now.\n</{name}>'
@@ -342,7 +342,7 @@ def test_what_is_not_known_is_said(run: Run, filled: Path, question: str) -> Non
 
 def test_a_question_asked_before_is_no_answer(run: Run, home: Path, project: Path) -> None:
     async def asked() -> None:
-        async with Session.open(project, model="m") as s:
+        async with open_session(project, model="m") as s:
             await s.add(user("What is the staging database called?"))
             await s.prepare()
             await s.observe(reply("That I cannot tell."))

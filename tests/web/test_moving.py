@@ -12,7 +12,7 @@ import pytest
 
 from reverie.apps.web import show, stacked
 from reverie.memory import Origin, Trust
-from reverie.session import Session
+from reverie.session import open_session
 from reverie.transcript import Attached, Candidate, ChangedPart, Difference, Recalled, text_block
 from reverie.upkeep import place_value
 from reverie.wire import user
@@ -85,7 +85,7 @@ def test_all_of_one_origin_is_taken_back_and_brought_back(page: Page) -> None:
 
 async def recalled(project: Path, file: str) -> str:
     """A session in which one memory was injected and shows again in the answer."""
-    async with Session.open(project, model="m") as session:
+    async with open_session(project, model="m") as session:
         await session.add(user("On which port does service 1 listen?"))
         note = 'reverie-note id="0123456789abcdef"'
         text = f'<{note} source="{file}">\nOn port_eight_thousand_one.\n</{note}>'

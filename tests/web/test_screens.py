@@ -13,7 +13,7 @@ import pytest
 
 from reverie.apps.web import show
 from reverie.memory import Origin, Trust
-from reverie.session import Session
+from reverie.session import open_session
 from reverie.upkeep import KINDS, cache_report, kinds_of
 from reverie.wire import user
 from tests.cli.conftest import Run
@@ -87,7 +87,7 @@ def test_a_session_of_the_embedded_model_tells_of_no_cache(
 
 
 async def asked_of_the_embedded(project: Path) -> str:
-    async with Session.open(project, model="embedded", system="Be brief.") as session:
+    async with open_session(project, model="embedded", system="Be brief.") as session:
         await session.add(user("Hello there"))
         await session.prepare()
         await session.observe({**reply("Hello.", read=50), "model": "embedded"})

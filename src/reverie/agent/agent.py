@@ -43,11 +43,11 @@ from reverie.session.context import path_rules
 from reverie.session.conversation import Layers
 from reverie.session.hooks import Hooks
 from reverie.session.loop import run_turn
-from reverie.session.opening import Head
+from reverie.session.options import Head
 from reverie.session.recall.index import MemoryIndex
 from reverie.session.recall.select import sealed, selector_for
 from reverie.session.rules import ProjectRules, TurnRules
-from reverie.session.session import Session
+from reverie.session.session import Session, open_session
 from reverie.session.team import pull_at_start, shared_while_open
 from reverie.session.turn import Inbox, OnEvent, Spend, TurnLimits, TurnResult, ignore_event
 from reverie.settings import Settings, environment
@@ -227,7 +227,7 @@ async def open_agent(
         _closing(role.memory),
         shared_while_open(memories, place.team, say),
         _joined(servers, tools, place, own) as attachments,
-        Session.open(
+        open_session(
             place.cwd,
             model=model,
             system=system_prompt(place, wanted.system, memories, say),
@@ -237,9 +237,7 @@ async def open_agent(
             resume=wanted.resume,
             on_held=wanted.on_held,
             private=wanted.private,
-            home=place.home,
-            environ=known,
-            settings=place.settings,
+            place=place.project,
             clock=timer,
             say=say,
             new_id=new_id,
@@ -255,6 +253,7 @@ async def open_agent(
             memories=memories,
             selector=selector_for(place.settings, known, timer),
             interactive=wanted.interactive,
+            ends_turns=True,
             when_added=layers.WHEN_ADDED if wanted.layers is None else (),
             before_a_request=layers.BEFORE_A_REQUEST if wanted.layers is None else wanted.layers,
         ) as session,

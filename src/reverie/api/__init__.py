@@ -15,7 +15,6 @@ __getattr__ = offered(
         "async_memory": "AsyncMemory",
         "blocking_faces": "BlockingAgent BlockingSession",
         "learning": "Learning beside",
-        "roles": "roles_of",
         "wrapping": "WrapRules Wrapping",
     },
 )

@@ -15,15 +15,15 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec
 
-from reverie.api.signatures import takes
+from reverie.tools.toolset import takes
 
 if TYPE_CHECKING:
     from reverie.agent.agent import Agent as InnerAgent
     from reverie.api.memory import Memory
-    from reverie.api.report import Report
-    from reverie.api.session import Session
     from reverie.api.turns import Event, Turn
     from reverie.layers.own import OwnLayer
+    from reverie.session.report import Report
+    from reverie.session.session import Session
     from reverie.session.turn import TurnLimits
     from reverie.settings import Settings
     from reverie.tools.permissions import PermissionAnswer, Question, Verdict
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from reverie.world import Model, Notice
 
 P = ParamSpec("P")
+ARGUMENTS = (
+    "project model tools mode ask limits system resume private layers home settings on_notice"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class AgentArguments:
 
 
 def _opens(given: Callable[P, AgentArguments]) -> Callable[P, AbstractAsyncContextManager[Agent]]:
-    @takes(given, "AbstractAsyncContextManager[Agent]")
+    @takes(given, "AbstractAsyncContextManager[Agent]", ARGUMENTS)
     @asynccontextmanager
     async def opened(*project: P.args, **options: P.kwargs) -> AsyncGenerator[Agent]:
         """An agent in a project, new or gone on with (`resume=`).
@@ -88,12 +91,11 @@ class Agent:
     def __init__(self, inner: InnerAgent, memory: Memory | None) -> None:
         import anyio
 
-        from reverie.api.hiring import session_of
         from reverie.concurrency import Holding
 
         self._inner = inner
         self._memory = memory
-        self._session = session_of(inner, memory)
+        self._session = inner.session
         self._holding = Holding("agent", inner.session.id)
         self._line = anyio.Semaphore(1)  # a stream may be read on in another task
 
@@ -126,10 +128,8 @@ class Agent:
                 yield event
 
     def _left(self) -> None:
-        from reverie.api.session import left
-
         self._holding.closed = True
-        left(self._session)
+        self._session.holding.closed = True
 
     def __repr__(self) -> str:
         return f"<Agent {self._session.id}{' (closed)' if self._holding.closed else ''}>"

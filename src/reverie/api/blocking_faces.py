@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from reverie.api.memory import Memory
 from reverie.api.turns import Event, Turn
-from reverie.api.values import MatchedRule
 from reverie.session.compaction.compacting import Compacted
+from reverie.session.rules import MatchedRule
 from reverie.session.turn import TurnEnding
 from reverie.tools.toolset import Toolset
 from reverie.wire.given import Addable

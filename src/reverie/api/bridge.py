@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from reverie.api.agents import Agent
     from reverie.api.blocking_faces import BlockingAgent, BlockingSession
-    from reverie.api.report import Report
-    from reverie.api.session import Session
+    from reverie.session.report import Report
+    from reverie.session.session import Session
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ class Blocking:
         """What belongs to the same loop is bridged too."""
         if type(value).__module__ == type(self._owner).__module__:
             return value
-        from reverie.api.session import Session
+        from reverie.session.session import Session
 
         return Blocking(value, self._portal) if isinstance(value, Session) else value
 

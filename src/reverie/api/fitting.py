@@ -43,9 +43,9 @@ from reverie.world import Model, Notice, Say
 if TYPE_CHECKING:
     from reverie.api.async_fitter import AsyncFitter
     from reverie.api.memory import Memory
-    from reverie.api.report import Report
     from reverie.api.shelf import Shelf
     from reverie.api.values import Saved
+    from reverie.session.report import Report
 
 __all__ = ["Fitted", "Fitter", "Policy", "fit"]
 
@@ -333,7 +333,7 @@ class Fitter:
     def __report__(self, since: float) -> Report:
         """What `reverie.report` tells of it; requests have no times here."""
         del since
-        from reverie.api.report import Report
+        from reverie.session.report import Report
 
         with self._turn:
             return Report(requests=self._requests, tokens=self._tokens, saved=self._saved)

@@ -16,14 +16,11 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from reverie.agent.agent import SYSTEM, Agent, AgentOptions, open_agent
-from reverie.api.beginning import Begun
 from reverie.api.memory import Memory
-from reverie.api.session import Session
 from reverie.api.turns import Event, Turn
 from reverie.embedded import EmbeddedModel
 from reverie.errors import InvalidInput
 from reverie.layers.own import pairs
-from reverie.models import output_limit
 from reverie.providers.choose import model_for
 from reverie.session.jobs import OwnTasks
 from reverie.session.turn import TurnEvent, TurnLimits
@@ -114,15 +111,6 @@ def _asker(ask: Any) -> Asker | None:
         return PermissionAnswer(bool(answer))
 
     return asker
-
-
-def session_of(agent: Agent, memory: Memory | None) -> Session:
-    """The agent's conversation as callers know one."""
-    session, settings = agent.session, agent.session.world.settings
-    limit = output_limit(agent.model.capabilities, settings)
-    return Session(
-        Begun(session, agent.model, None, memory, session.memories, "", False, settings, limit)
-    )
 
 
 async def streamed(agent: Agent, prompt: str) -> AsyncGenerator[Event | Turn]:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reverie.api.async_memory import AsyncMemory
-    from reverie.api.report import Report
     from reverie.api.values import (
         Answered,
         Change,
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     )
     from reverie.memory.format.entry import TopicFile
     from reverie.session.open_memory import OpenMemory
+    from reverie.session.report import Report
     from reverie.settings import Settings
     from reverie.store.memories import Remembered, Reverted
     from reverie.tools.toolset import Toolset

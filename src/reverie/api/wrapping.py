@@ -30,8 +30,8 @@ from reverie.world import Notice, Say
 if TYPE_CHECKING:
     from reverie.api.learning import Learning
     from reverie.api.memory import Memory
-    from reverie.api.report import Report
     from reverie.middleware.engine import Outgoing
+    from reverie.session.report import Report
 
 NAME = "wrap"
 READS = 20
@@ -154,7 +154,7 @@ class Wrapping:
         """What `reverie.report` tells of it."""
         from dataclasses import replace
 
-        from reverie.api.report import Report
+        from reverie.session.report import Report
 
         memory = self.rules.memory
         if memory is None:

@@ -201,6 +201,17 @@ class Library:
                 do="`reverie sessions list` shows the ids",
             )
 
+    def begin_agent(self, session: str, agent: str) -> BegunSession:
+        """Open the transcript of an agent, beside the session's, new or as it was left."""
+        log = self.agent_log(session, agent)
+        try:
+            disk = SessionDisk(self.folder, session)
+            found = transcript_of(agent, self.agent_lines(session, agent), disk.get_blob)
+        except BaseException:
+            log.close()
+            raise
+        return BegunSession(agent, log, disk, found)
+
     def agent_log(self, session: str, agent: str) -> Journal:
         """The transcript of a fork or sub-agent, beside the session's."""
         return Journal.open(self.folder, f"{session}/agents/{agent}.jsonl")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from reverie.errors import InvalidInput, InvalidMessage, ReverieError
 from reverie.light import dataclass
@@ -25,6 +25,7 @@ from reverie.world import ToolCall
 if TYPE_CHECKING:
     from reverie.tools.async_toolset import AsyncToolset
 
+F = TypeVar("F", bound=Callable[..., Any])
 READ_BACK = "read_back"
 DESCRIPTION = (
     "Reads back what left the conversation to keep it small, by the reference that stands in "
@@ -233,3 +234,22 @@ def _page(found: Original, value: Mapping[str, Any], settings: Settings) -> Answ
     text = BytesIO(found.text.encode("utf-8", "replace"))
     shown = page(found.title, "", text, wanted).content
     return Answer(shown if isinstance(shown, str) else dump(shown), found.media)
+
+
+def takes(given: Callable[..., object], gives: str, names: str) -> Callable[[F], F]:
+    """Give a function the signature by which `given` is called with these names.
+
+    The arguments of `Session.open` and its like are said once, as the fields of a dataclass. Type
+    checkers follow by `ParamSpec`; this lets `help` and `inspect` see the same.
+    """
+
+    def dress(function: F) -> F:
+        import inspect
+
+        known = inspect.signature(given).parameters
+        shown: Any = function
+        parameters = [known[name] for name in names.split()]
+        shown.__signature__ = inspect.Signature(parameters, return_annotation=gives)
+        return function
+
+    return dress

@@ -16,8 +16,8 @@ from reverie.session.context import index_files, memory_section
 from reverie.session.dream.run import Dreamer
 from reverie.session.extraction.landing import WordsSource
 from reverie.session.extraction.run import ExtractionContext, guards_at
-from reverie.session.library import NoDisk
-from reverie.session.opening import Head
+from reverie.session.fork import worker_world
+from reverie.session.options import Head
 from reverie.settings import Settings
 from reverie.store.fences import Fence
 from reverie.store.files import Folder
@@ -25,7 +25,7 @@ from reverie.store.memories import Memories
 from reverie.tools import standard
 from reverie.transcript.records import HeadSet
 from reverie.upkeep.place import ProjectPlace
-from reverie.world import Model, Say, World
+from reverie.world import Model, Say
 
 SYSTEM = "You look back at a session that is over, and keep what is worth remembering."
 
@@ -48,9 +48,7 @@ def learning_context(
     fence: Fence | None = None,
 ) -> ExtractionContext:
     """What an extraction over a past session stands on."""
-    world = World(
-        SystemClock(), NoDisk(), place.flags(), settings, model, say=say, model_name=model.name
-    )
+    world = worker_world(model, settings, place.flags(), SystemClock(), say=say)
     guards = guards_at(place.root, place.library_to_write().path, memories, world)
     return ExtractionContext(memories, world, guards, WordsSource(""), dry, fence)
 
@@ -80,7 +78,7 @@ def dreaming(
     whoever hands in the model counts it elsewhere."""
     clock = SystemClock()
     library = place.library_to_write()
-    world = World(clock, NoDisk(), place.flags(), settings, model, say=say)
+    world = worker_world(model, settings, place.flags(), clock, say=say)
     guards = guards_at(place.root, library.path, memories, world)
     budget = daily_budget(place, settings, model) if counted else None
     try:

@@ -214,7 +214,7 @@ async def _filling(stage: DemoStage, found: Sessions) -> None:
         found.by_notes = next(iter(_boundaries(session)), Boundary())
         stage.remark("session_memory", f"the window was full; {_told(found.by_notes)}")
         stage.tell("> /compact")
-        await session.compact()
+        await session.summarize()
         found.asked_for = _boundaries(session)[-1]
         stage.remark("compaction", _told(found.asked_for))
         written = [key for record in _records(session, Extracted) for key in record.written]

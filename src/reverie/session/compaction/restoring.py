@@ -26,7 +26,7 @@ from reverie.layers.compaction import CompactionFailed
 from reverie.light import dataclass
 from reverie.session.attachments import SKILL, Attachments, announced, bounded, framed
 from reverie.session.hooks import Hooks
-from reverie.session.opening import Head
+from reverie.session.options import Head
 from reverie.settings import Settings
 from reverie.tools.tool import ToolContext
 from reverie.transcript.blocks import text_block
