@@ -39,7 +39,7 @@ from pathlib import Path
 from reverie.embedded import EmbeddedModel
 from reverie.fleet.engine import FleetWorker, WorkerOptions, open_fleet
 from reverie.fleet.work import TASKS, Workshop
-from reverie.upkeep.place import ProjectPlace
+from reverie.store import Project
 from reverie.upkeep.tasks import TaskOutcome
 logging.disable(logging.CRITICAL)
 url, home, what = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
@@ -47,7 +47,7 @@ async def nothing(work):
     return TaskOutcome("done")
 ledger = open_fleet(url)
 ledger.check()
-place = ProjectPlace({"REVERIE_HOME": str(home)}, home, home)
+place = Project.at(home, home=home, environ={})
 tasks = TASKS if what == "dream" else {"dream": nothing}
 shop = Workshop(ledger, place, EmbeddedModel(), tasks=tasks)
 print("ready", flush=True)

@@ -23,9 +23,8 @@ from reverie.apps.web.review import listed as review
 from reverie.apps.web.savings import shown as savings
 from reverie.apps.web.sessions import listed as sessions
 from reverie.apps.web.sessions import shown as session
-from reverie.session import open_session
-from reverie.store import memory_folder
-from reverie.upkeep import ProjectPlace
+from reverie.session import Library, open_session
+from reverie.store import Project
 from reverie.wire import user
 
 FEW, SESSIONS, MEMORIES = 100, 5_000, 10_000
@@ -54,7 +53,7 @@ def _costs(sessions_: int, memories_: int) -> tuple[Mapping[str, float], float]:
         os.environ["REVERIE_HOME"] = f"{folder}/home"
         project = Path(folder, "project")
         project.mkdir()
-        place = ProjectPlace.of(project)
+        place = Project.at(project)
         first = anyio.run(_talk, project)
         _fill(place, first, sessions_, memories_)
         desk = Desk(place)
@@ -119,15 +118,15 @@ async def _talk(project: Path) -> str:
         return made.id
 
 
-def _fill(place: ProjectPlace, first: str, sessions_: int, memories_: int) -> None:
-    library = place.library_to_write()
+def _fill(place: Project, first: str, sessions_: int, memories_: int) -> None:
+    library = Library.of(place)
     for n in range(1, sessions_):
         other = UUID(int=n, version=4)
         shutil.copy(library.path / f"{first}.jsonl", library.path / f"{other}.jsonl")
         if (library.path / first / "blobs").is_dir():
             (library.path / str(other)).mkdir(mode=0o700)
             (library.path / str(other) / "blobs").symlink_to(library.path / first / "blobs")
-    folder = memory_folder(place.home, place.root, place.loaded().settings)
+    folder = place.memory_folder
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for n in range(memories_):
         head = f"---\nname: Port of service {n}\ndescription: Where {n} listens\ntype: project\n---"

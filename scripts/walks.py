@@ -28,10 +28,9 @@ import anyio
 
 import reverie
 from reverie import testing
-from reverie.agent import Agent, AgentOptions, Place, open_agent, open_memories
-from reverie.clock import SystemClock
+from reverie.agent import Agent, AgentOptions, open_agent, project_at
 from reverie.embedded import EmbeddedModel
-from reverie.session import Session, open_session
+from reverie.session import Session, open_session, session_memory
 from reverie.wire import tool_result
 from reverie.world import complete, say_nothing
 from tests.proxy.proxied import proxied
@@ -154,8 +153,8 @@ async def walks(folder: Path) -> dict[str, list[str]]:
 
 
 async def _resumed(stage: Stage, last: str) -> None:
-    place = Place.of(stage.project, stage.home, stage.environ)
-    memories = open_memories(place, SystemClock(), say_nothing)
+    place = project_at(stage.project, stage.home, stage.environ)
+    memories = session_memory(place, time.time, say_nothing)
     async with open_session(
         stage.project,
         model=stage.model,

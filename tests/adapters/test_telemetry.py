@@ -168,7 +168,8 @@ async def test_pollution_is_told_as_it_was_last_checked(
     collected: Collected, home: Path, tmp_path: Path
 ) -> None:
     from reverie.apps.cli import open_memory
-    from reverie.upkeep import ProjectPlace, project_stats
+    from reverie.store import Project
+    from reverie.upkeep import project_stats
 
     await talk(model_of(), tmp_path, ["Look"])
     assert "reverie.memory.pollution" not in collected.points()
@@ -176,7 +177,7 @@ async def test_pollution_is_told_as_it_was_last_checked(
     memory.add("The build needs Java 21, because of records", name="one")
     memory.add("Which Java does it need?", name="two")
     with open_memory(tmp_path) as memories:
-        project_stats(ProjectPlace.of(tmp_path), memories, 1_780_000_000.0, everything=True)
+        project_stats(Project.at(tmp_path), memories, 1_780_000_000.0, everything=True)
     (point,) = collected.points()["reverie.memory.pollution"]
     assert point.value == 0.5
 

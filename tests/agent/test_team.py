@@ -14,8 +14,8 @@ from reverie.apps.team import app
 from reverie.embedded import EmbeddedModel
 from reverie.serving import serving
 from reverie.settings import DEFAULTS
+from reverie.store import Project
 from reverie.store import home as places
-from reverie.store import memory_folder
 from reverie.team import BEGINNING, Draft, TeamStore, open_database, sha256_of
 from reverie.world import Notice
 
@@ -100,7 +100,7 @@ async def test_with_the_flag_off_nothing_is_asked_or_shown(project: Path, tmp_pa
     said: list[Notice] = []
     home = tmp_path / "home"
     root = places.canonical_root(project)
-    folder = memory_folder(home, root, DEFAULTS)
+    folder = Project.at(root, home=home, environ={}, settings=DEFAULTS).memory_folder
     options = wanted(
         project, home, REVERIE_TEAM_URL="http://127.0.0.1:9", REVERIE_TEAM_TOKEN="rvt_x"
     )

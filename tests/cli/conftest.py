@@ -19,8 +19,8 @@ from click.testing import CliRunner
 
 from reverie.apps.cli import build
 from reverie.session import Head, Library, open_session
+from reverie.store import Project
 from reverie.transcript import Failed
-from reverie.upkeep import ProjectPlace
 from reverie.wire import tool_result, user
 
 Run = Callable[..., "Done"]
@@ -170,7 +170,7 @@ async def _made(project: Path) -> str:
 
 
 def library(place: Path | str = ".") -> Library:
-    found = ProjectPlace.of(Path(place)).library()
+    found = Library.find(Project.at(Path(place)))
     assert found is not None
     return found
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from reverie.settings import DEFAULTS
-from reverie.store import canonical_root, memory_folder
+from reverie.store import Project
 
 from .conftest import Run, assert_private
 
@@ -49,7 +49,7 @@ def past(tmp_path: Path) -> Path:
 @pytest.fixture
 def provider(home: Path, project: Path, tmp_path: Path) -> Iterator[str]:
     """A simulated provider that saves one memory, then has nothing more to say."""
-    folder = memory_folder(home, canonical_root(project), DEFAULTS)
+    folder = Project.at(project, home=home, environ={}, settings=DEFAULTS).memory_folder
     given = {"file_path": f"{folder}/feedback_pnpm.md", "content": RULE}
     call = {"type": "tool_use", "id": "toolu_1", "name": "Write", "input": given}
     script = tmp_path / "script.jsonl"
@@ -80,7 +80,7 @@ def test_a_file_is_learned_from_and_the_second_time_adds_nothing(
     assert session["written"] == ["feedback_pnpm.md"]
     assert session["calls"] == 1
     assert session["cost"] > 0
-    folder = memory_folder(home, canonical_root(project), DEFAULTS)
+    folder = Project.at(project, home=home, environ={}, settings=DEFAULTS).memory_folder
     assert (folder / "feedback_pnpm.md").read_text() == RULE
     assert "(feedback_pnpm.md)" in (folder / "MEMORY.md").read_text()
     again = run("memory", "learn", past, "--json").json()["sessions"][0]
@@ -100,7 +100,7 @@ def test_a_dry_run_and_a_budget_save_nothing(
     assert (small["calls"], small["written"]) == (0, [])
     done = run("memory", "learn", past, "--dry-run", code=0)
     assert "Would save: feedback_pnpm.md" in done.out
-    folder = memory_folder(home, canonical_root(project), DEFAULTS)
+    folder = Project.at(project, home=home, environ={}, settings=DEFAULTS).memory_folder
     assert not (folder / "feedback_pnpm.md").exists()
 
 

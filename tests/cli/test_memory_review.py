@@ -14,8 +14,8 @@ import pytest
 from reverie.apps.cli import Dialogs
 from reverie.apps.tui import ListPanel, TerminalScreen
 from reverie.memory import Origin, Trust
-from reverie.store import Memories
-from reverie.upkeep import ProjectPlace, open_memory
+from reverie.session import OpenMemory
+from reverie.store import Memories, Project
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.spec("18.review-edit")
@@ -30,8 +30,9 @@ Edit = Callable[[str], None]
 
 @contextmanager
 def opened(project: Path) -> Generator[Memories]:
-    with open_memory(ProjectPlace.of(project), lambda _: None) as memories:
-        yield memories
+    with OpenMemory.of(Project.at(project)) as memory:
+        memory.record_changes()
+        yield memory.store
 
 
 @pytest.fixture
@@ -209,7 +210,7 @@ class Screen:
 def dialog(project: Path, *keys: str) -> Screen:
     screen = Screen("r", *keys)
     desk = cast("Any", None)
-    Dialogs(cast("TerminalScreen", screen), desk, ProjectPlace.of(project)).open("memory")
+    Dialogs(cast("TerminalScreen", screen), desk, Project.at(project)).open("memory")
     return screen
 
 
@@ -248,7 +249,5 @@ def test_an_edit_that_changes_nothing_is_not_told_as_saved(
     name = run("memory", "add", "Anna owns billing", "--json").json()["file"]
     editor("")
     screen = Screen("e")
-    Dialogs(cast("TerminalScreen", screen), cast("Any", None), ProjectPlace.of(project)).open(
-        "memory"
-    )
+    Dialogs(cast("TerminalScreen", screen), cast("Any", None), Project.at(project)).open("memory")
     assert f"{name} was not changed." in screen.seen[1]

@@ -25,7 +25,7 @@ from reverie.apps.tui import spoken
 from reverie.embedded import EmbeddedModel
 from reverie.settings import SETTINGS
 from reverie.simulator import Engine, Ledger, script, serving
-from reverie.upkeep import ProjectPlace
+from reverie.store import Project
 from tests.cli.test_chat import reverie
 from tests.loop.stage import simulated
 
@@ -49,7 +49,7 @@ def test_without_the_package_the_embedded_model_is_offered(
 ) -> None:
     monkeypatch.setitem(sys.modules, "anthropic", None)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     asked: list[str] = []
 
     def answers(yes: bool) -> Any:

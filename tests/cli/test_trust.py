@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reverie.apps.cli import local_file, offer
-from reverie.upkeep import ProjectPlace
+from reverie.store import Project
 from tests.cli.conftest import Run
 from tests.cli.test_chat_terminal import Terminal, terminal
 
@@ -162,7 +162,7 @@ def test_an_answer_of_nothing_is_a_no(
 ) -> None:
     local(project, hostile(project))
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     offer(place, project)
     assert local_file(place).origin.trusted is trusted
 

@@ -18,15 +18,15 @@ import anyio
 from reverie.fleet import FleetTask, Job, JobWork, nightly
 from reverie.memory import Origin, Trust
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project, landing, memory_folder
-from reverie.upkeep import ProjectPlace, TaskOutcome, entered
+from reverie.store import Memories, Project, landing
+from reverie.upkeep import TaskOutcome, entered
 
 FILE = "nights.md"
 HEAD = "---\nname: Nights\ndescription: the nights that landed\ntype: project\n---\n\n"
 
 
-def place_at(home: Path, root: Path) -> ProjectPlace:
-    return ProjectPlace({"REVERIE_HOME": str(home)}, home, root)
+def place_at(home: Path, root: Path) -> Project:
+    return Project.at(root, home=home, environ={})
 
 
 def make_memories(home: Path, base: Path, count: int) -> list[Path]:
@@ -94,7 +94,7 @@ def stopped_in_lock() -> FleetTask:
 
 def landed(home: Path, root: Path) -> Counter[str]:
     """How often each night stands in a memory."""
-    text = (memory_folder(home, root, DEFAULTS) / FILE).read_text()
+    text = (place_at(home, root).memory_folder / FILE).read_text()
     return Counter(line.removeprefix("landed ") for line in text.splitlines() if "landed" in line)
 
 

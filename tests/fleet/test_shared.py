@@ -19,8 +19,8 @@ from reverie.fleet import (
     plan,
     run_local,
 )
+from reverie.store import Project
 from reverie.team import Draft, TeamStore, open_database, sha256_of
-from reverie.upkeep import ProjectPlace
 
 pytest.importorskip("starlette", reason="needs starlette: the extra `server` is not installed")
 pytestmark = [pytest.mark.spec("9.fleet-shared")]
@@ -43,7 +43,7 @@ class TeamSite:
             "REVERIE_TEAM_TOKEN": token,
             "REVERIE_TEAM_DELETIONS": "1",
         }
-        self.place = ProjectPlace(environ, self.home, base)
+        self.place = Project.at(base, environ=environ)
         self.ledger = open_local(self.home)
         self.token = store.create_token(org="default", repo=REPO, author="ines")[1]
 

@@ -49,7 +49,6 @@ from reverie.store import (
     Project,
     find_project_folder,
     lock,
-    memory_folder,
     transcripts_folder,
 )
 from reverie.upkeep import TaskOutcome
@@ -318,14 +317,22 @@ async def test_a_dream_that_is_cancelled_gives_its_lock_back(site: Site) -> None
 
     totals = await site.run(model=Slow(lambda _: "x"))
     assert totals.cancelled == 1
-    lock = Consolidation.of(memory_folder(site.home, root, DEFAULTS), time.time, DEFAULTS)
+    lock = Consolidation.of(
+        place_at(site.home, root).memory_folder,
+        time.time,
+        DEFAULTS,
+    )
     assert lock.look().state == "never"
 
 
 async def test_a_dream_held_by_a_session_waits_and_uses_up_no_try(site: Site) -> None:
     (root,) = site.memories(1)
     site.ledger.add(jobs_for([root], 1))
-    lock = Consolidation.of(memory_folder(site.home, root, DEFAULTS), time.time, DEFAULTS)
+    lock = Consolidation.of(
+        place_at(site.home, root).memory_folder,
+        time.time,
+        DEFAULTS,
+    )
     taken = lock.take()
     totals = await site.run()
     assert (totals.failed, totals.waiting) == (0, 1)
@@ -453,11 +460,11 @@ def test_a_plan_of_sessions_names_them_by_their_bytes(site: Site) -> None:
 
 async def test_hygiene_lands_once_a_night(site: Site) -> None:
     (root,) = site.memories(1)
-    text = (memory_folder(site.home, root, DEFAULTS) / FILE).read_text()
+    text = (place_at(site.home, root).memory_folder / FILE).read_text()
     job = nightly("hygiene", str(root), "n", tenant="default", host="", due=True)
     site.ledger.add([job])
     assert await site.run() == RunTotals(done=1)
-    assert (memory_folder(site.home, root, DEFAULTS) / FILE).read_text() == text
+    assert (place_at(site.home, root).memory_folder / FILE).read_text() == text
     site.ledger.database.run(lambda t: t.rows("DELETE FROM fleet_jobs"), writes=True)
     site.ledger.add([job])
     await site.run()

@@ -22,7 +22,7 @@ import pytest
 from reverie.errors import PathRefused, ReverieError, SecretFound
 from reverie.memory import OUTSIDE, Origin, Trust, Version, new
 from reverie.store import Folder, History, Journal, LongIndexes, Memories, growing, heads
-from reverie.upkeep import Forgetting, exported_files, restore
+from reverie.upkeep import ForgetRun, exported_files, restore
 from reverie.world import say_nothing
 from tests.conftest import Scale
 from tests.faults import (
@@ -428,7 +428,7 @@ def test_forgotten_words_leave_a_growing_index_and_its_history(tmp_path: Path) -
     project = tmp_path / "p"
     pair = project / "memory", project / "memory-history"
     (tmp_path / "home").mkdir()
-    forgetting = Forgetting(tmp_path / "home", {}, lambda: 1.0, [pair])
+    forgetting = ForgetRun(tmp_path / "home", {}, lambda: 1.0, [pair])
     assert forgetting.run("Rumpelstiltskin of the mill").proven
     for path in (file for file in project.rglob("*") if file.is_file()):
         assert b"Rumpelstiltskin" not in path.read_bytes(), path

@@ -11,11 +11,15 @@ import pytest
 from reverie.errors import PathRefused
 from reverie.memory import paths
 from reverie.settings import Settings, load
-from reverie.store import Memories, Project, canonical_root, memory_folder, project_folder, trusted
+from reverie.store import Memories, Project, project_folder, trusted
 
 pytestmark = pytest.mark.spec("7.folder")
 
 PROJECT = Path("/h/projects/-p")
+
+
+def project_at(root: Path, home: Path, settings: Settings) -> Project:
+    return Project.at(root, home=home, environ={}, settings=settings)
 
 
 def test_the_first_answer_counts() -> None:
@@ -83,11 +87,10 @@ def test_worktrees_share_one_memory(tmp_path: Path, home: Path) -> None:
     git("worktree", "add", "-q", str(tmp_path / "tree"), cwd=repo)
     (tmp_path / "tree" / "sub").mkdir()
     found = [
-        memory_folder(home, canonical_root(one), Settings())
-        for one in (repo, tmp_path / "tree" / "sub")
+        project_at(one, home, Settings()).memory_folder for one in (repo, tmp_path / "tree" / "sub")
     ]
     assert found[0] == found[1] == project_folder(home, repo) / "memory"
-    assert memory_folder(home, canonical_root(tmp_path), Settings()) != found[0]
+    assert project_at(tmp_path, home, Settings()).memory_folder != found[0]
 
 
 @pytest.mark.spec("B16")
@@ -96,14 +99,10 @@ def test_a_moved_repository_keeps_its_memory(tmp_path: Path, home: Path) -> None
     repo = tmp_path / "old"
     repo.mkdir()
     git("init", "-q", cwd=repo)
-    with Memories.of(
-        Project.at(repo, home=home, environ={}, settings=Settings()), now=lambda: 0.0
-    ) as memories:
+    with Memories.of(project_at(repo, home, Settings()), now=lambda: 0.0) as memories:
         before = memories.folder.root
     moved = repo.rename(tmp_path / "new")
-    with Memories.of(
-        Project.at(moved, home=home, environ={}, settings=Settings()), now=lambda: 0.0
-    ) as memories:
+    with Memories.of(project_at(moved, home, Settings()), now=lambda: 0.0) as memories:
         assert memories.folder.root == before
 
 
@@ -112,13 +111,13 @@ def test_a_remote_base_takes_the_place_of_home(tmp_path: Path, home: Path) -> No
     settings = Settings(remote=True, remote_memory_dir=str(remote))
     root = tmp_path / "repo"
     root.mkdir()
-    folder = memory_folder(home, root, settings)
+    folder = project_at(root, home, settings).memory_folder
     assert folder == remote / "projects" / project_folder(remote, root).name / "memory"
     assert not home.exists()
 
 
 def test_a_look_writes_nothing(tmp_path: Path, home: Path) -> None:
-    assert memory_folder(home, tmp_path, Settings()).parts[-1] == "memory"
+    assert project_at(tmp_path, home, Settings()).memory_folder.parts[-1] == "memory"
     assert not home.exists()
 
 

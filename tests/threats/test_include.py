@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from reverie.apps.cli import LineScreen, ask_for_files
-from reverie.store import IncludeApprovals
-from reverie.upkeep import ProjectPlace
+from reverie.store import IncludeApprovals, Project
 
 pytestmark = pytest.mark.spec("12.outside")
 
@@ -76,7 +75,7 @@ def test_row_73_a_person_at_the_prompt_is_asked_once(
         return answer
 
     monkeypatch.setattr("builtins.input", answers)
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     ask_for_files(place, project, LineScreen())
     assert [one.path for one in IncludeApprovals(home).all()] == [
         str(Path(os.environ["HOME"], "passwords.txt"))

@@ -19,10 +19,10 @@ from reverie.errors import Held, InvalidInput
 from reverie.memory import ForgetWords, Origin, Trust, new
 from reverie.session import Library, open_session
 from reverie.settings import DEFAULTS
-from reverie.store import Forgotten, Memories, Project, canonical_root, digest
+from reverie.store import Forgotten, ForgottenWords, Memories, Project, canonical_root, digest
 from reverie.testing import call, reply
 from reverie.transcript import HeadSet, ResultDecided, block_of, render
-from reverie.upkeep import ForgetReport, Forgetting, unfinished
+from reverie.upkeep import ForgetReport, ForgetRun
 from reverie.wire import tool_result, user
 from tests.conftest import Scale
 from tests.faults import Death, When, every_kill, quick_folder
@@ -131,8 +131,17 @@ def built(home: Path, project: Path) -> str:
     return session
 
 
-def forgetting(home: Path) -> Forgetting:
-    return Forgetting(home, {}, lambda: 1_000.0)
+def unfinished(home: Path) -> int:
+    """How many things were begun to be forgotten and not seen through."""
+    words = ForgottenWords(home)
+    try:
+        return len(words.unfinished())
+    finally:
+        words.close()
+
+
+def forgetting(home: Path) -> ForgetRun:
+    return ForgetRun(home, {}, lambda: 1_000.0)
 
 
 @pytest.fixture

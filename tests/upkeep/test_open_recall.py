@@ -13,28 +13,31 @@ import pytest
 
 import reverie
 from reverie.memory import versions
-from reverie.store import history_folder
-from reverie.upkeep import OpenRecall, ProjectPlace
-from reverie.world import say_nothing
+from reverie.session import OpenMemory, recall_rows
+from reverie.store import Project
 
 pytestmark = pytest.mark.spec("18.web")
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ProjectPlace:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setenv("REVERIE_HOME", str(tmp_path / "home"))
     (tmp_path / "shop").mkdir()
-    return ProjectPlace.of(tmp_path / "shop")
+    return Project.at(tmp_path / "shop")
 
 
 @pytest.fixture
-def recall(place: ProjectPlace) -> Iterator[OpenRecall]:
-    made = OpenRecall(place, say_nothing)
-    yield made
-    made.close()
+def recall(place: Project) -> Iterator[OpenMemory]:
+    with OpenMemory.of(place) as made:
+        yield made
 
 
-def add(place: ProjectPlace, *texts: str) -> None:
+def ask(recall: OpenMemory, text: str, now: float, k: int) -> list[dict[str, object]]:
+    recall.keep_index()
+    return recall_rows(recall, text, now, k, recall.project.root, beside=True)
+
+
+def add(place: Project, *texts: str) -> None:
     with reverie.Memory(place.root, home=place.home) as memory:
         for text in texts:
             memory.add(text)
@@ -57,29 +60,28 @@ def decoded(work: Callable[[], object]) -> int:
 
 
 def test_a_second_question_reads_what_was_added_to_the_history_alone(
-    place: ProjectPlace, recall: OpenRecall
+    place: Project, recall: OpenMemory
 ) -> None:
     add(place, *(f"Service {n} listens on port {8000 + n}" for n in range(9)))
     now = time.time()
-    first = decoded(lambda: recall.rows("the port of service 7", now, 10))
+    first = decoded(lambda: ask(recall, "the port of service 7", now, 10))
     assert first >= 9
-    assert decoded(lambda: recall.rows("the port of service 9", now, 10)) == 0
+    assert decoded(lambda: ask(recall, "the port of service 9", now, 10)) == 0
     add(place, "The zebra gateway listens on port 9911")
-    recall.settle()
+    recall.refresh_index()
     rows: list[dict[str, object]] = []
-    assert 0 < decoded(lambda: rows.extend(recall.rows("zebra gateway", now, 10))) < first
+    assert 0 < decoded(lambda: rows.extend(ask(recall, "zebra gateway", now, 10))) < first
     assert rows[0]["saved"]
 
 
 def test_a_history_that_another_took_the_place_of_is_read_anew(
-    place: ProjectPlace, recall: OpenRecall
+    place: Project, recall: OpenMemory
 ) -> None:
     add(place, "The zebra gateway listens on port 9911")
-    assert recall.rows("zebra gateway", time.time(), 1)[0]["saved"]
-    kept = history_folder(place.home, place.root, place.environ)
-    shutil.rmtree(kept)
-    assert recall.rows("zebra gateway", time.time(), 1)  # no history: what the file's time tells
+    assert ask(recall, "zebra gateway", time.time(), 1)[0]["saved"]
+    shutil.rmtree(place.history_folder)
+    assert ask(recall, "zebra gateway", time.time(), 1)  # no history: what the file's time tells
     add(place, "The lion gateway listens on port 9912")
-    recall.settle()
-    read = decoded(lambda: recall.rows("lion gateway", time.time(), 1))
+    recall.refresh_index()
+    read = decoded(lambda: ask(recall, "lion gateway", time.time(), 1))
     assert read > 0

@@ -22,7 +22,6 @@ from reverie.memory import Origin, Trust
 from reverie.session import open_session
 from reverie.settings import DEFAULTS
 from reverie.store import Memories, Project
-from reverie.upkeep import ProjectPlace
 from reverie.wire import tool_result, user
 from tests.cli.conftest import made, process, project, run  # noqa: F401 - fixtures
 
@@ -184,7 +183,7 @@ def remember(memories: Memories, number: int = 3) -> None:
 @pytest.fixture
 def page(home: Path, project: Path) -> Iterator[Page]:  # noqa: F811
     """A page over one session and four memories, one of them hostile, and one text to review."""
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     anyio.run(talk, project, "Find out why the tests fail <command-message>x</command-message>")
     with Memories.of(
         Project.at(place.root, home=place.home, environ={}, settings=DEFAULTS), now=time.time
@@ -198,7 +197,7 @@ def page(home: Path, project: Path) -> Iterator[Page]:  # noqa: F811
     yield from opened(place)
 
 
-def opened(place: ProjectPlace) -> Iterator[Page]:
+def opened(place: Project) -> Iterator[Page]:
     desk, gate = Desk(place), Gate()
     desk.commands = InThisProcess()
     keeper = Keeper(desk)

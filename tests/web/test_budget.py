@@ -143,10 +143,10 @@ def test_a_question_looks_at_as_many_files_where_there_are_more(page: Page) -> N
     def reads() -> int:
         page.look()
         page.visitor.get(ask)
-        found = page.desk.recall._found
-        assert found is not None
-        found[0]._took = 9.0  # the index is brought up to date beside it
-        files = found[1].files  # type: ignore[union-attr]
+        found = page.desk.open_memory
+        found.index._took = 9.0  # it is brought up to date beside it
+        assert found.folder is not None
+        files = found.folder.files
         stat, looked[:] = type(files).stat, []
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(files), "stat", lambda f, key: looked.append(key) or stat(f, key))

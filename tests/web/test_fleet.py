@@ -12,7 +12,7 @@ import pytest
 
 from reverie.apps.web import show
 from reverie.fleet import FleetLedger, Job, JobEnd, open_local
-from reverie.upkeep import ProjectPlace
+from reverie.store import Project
 from tests.cli.conftest import Run
 from tests.web.conftest import HOSTILE, Page, opened
 from tests.web.nights import GONE, half_a_night, job, taken
@@ -25,7 +25,7 @@ MENU = 'href="/fleet" data-go="f"'
 @pytest.fixture
 def page(home: Path, project: Path) -> Iterator[Page]:
     """A page of a project of which there is nothing to see yet."""
-    yield from opened(ProjectPlace.of(project))
+    yield from opened(Project.at(project))
 
 
 @pytest.fixture

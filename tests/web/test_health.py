@@ -19,10 +19,9 @@ from reverie.apps.team import app
 from reverie.apps.web import Commands, show
 from reverie.memory import Origin, Trust
 from reverie.serving import serving
-from reverie.store import Memories, RuleStore
+from reverie.store import Memories, Project, RuleStore
 from reverie.team import TeamClient, TeamStore, open_database
 from reverie.team.round import sync
-from reverie.upkeep import ProjectPlace
 from tests.cli.conftest import Run
 from tests.web.conftest import HOSTILE, Page, opened
 from tests.web.test_screens import words
@@ -266,7 +265,7 @@ def shared(
         monkeypatch.setenv("REVERIE_TEAM_TOKEN", tokens["tomas"])
         monkeypatch.setenv("REVERIE_TEAM_REPOSITORY", "acme/reader")
         ines = Mate(tmp_path / "ines", url, tokens["ines"])
-        for page in opened(ProjectPlace.of(project)):
+        for page in opened(Project.at(project)):
             page.desk.figures.fresh = 0.0
             yield page, ines
         ines.memories.close()

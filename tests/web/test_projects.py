@@ -15,11 +15,10 @@ import anyio
 import pytest
 
 from reverie.apps.web import HEADERS, SHOWN_PROJECTS, Gate, Switcher
-from reverie.store import addresses
+from reverie.store import Project, addresses
 from reverie.store import home as places
 from reverie.upkeep import (
     NAME,
-    ProjectPlace,
     find_project,
     home_projects,
     project_key,
@@ -78,14 +77,14 @@ class Home:
     """A page begun in one project of a home that has others."""
 
     def __init__(self, first: Path, room: int = 8) -> None:
-        self.place = ProjectPlace.of(first)
+        self.place = Project.at(first)
         self.gate = Gate()
         self.page = Switcher(self.place, self.gate, room)
         self.visitor = Visitor(self.page)
         self.visitor.enter(self.gate)
 
     def prefix(self, project: Path) -> str:
-        return f"/projects/{project_key(ProjectPlace.of(project))}"
+        return f"/projects/{project_key(Project.at(project))}"
 
     def text(self, path: str) -> str:
         answer = self.visitor.get(path)
@@ -96,7 +95,7 @@ class Home:
 def begun(folder: Path) -> Path:
     """A project that the home knows."""
     folder.mkdir(parents=True)
-    place = ProjectPlace.of(folder)
+    place = Project.at(folder)
     places.project_folder(place.home, place.root, environ=place.environ)
     return folder
 
@@ -165,7 +164,7 @@ def test_projects_have_names_and_no_hashes(two: Home) -> None:
     for name in ("Acme, Inc.", "日本"):
         root = addresses.named_project(two.place.home, name)
         places.claim_address(two.place.home, root)
-    names = [project_name(one) for one in home_projects(two.place).values()]
+    names = [project_name(two.place.home, root) for root in home_projects(two.place).values()]
     assert names == ["acme-inc", "other", "project", "unnamed"]
 
 
@@ -190,7 +189,7 @@ def test_every_screen_and_its_links_stay_in_the_project(two: Home, other: Path) 
     prefix = two.prefix(other)
     anyio.run(talk, other, "Find out why the tests fail")
     two.visitor.post(f"{prefix}/memories/new", {"text": "The port is 8080.", "name": "Port"})
-    there = two.page.opened(project_key(ProjectPlace.of(other)))
+    there = two.page.opened(project_key(Project.at(other)))
     there.keeper.look()
     desk = there.desk
     desk.commands = InThisProcess()
@@ -238,7 +237,7 @@ def test_live_events_are_those_of_the_project(two: Home, other: Path) -> None:
             told.append(message.get("body", b""))
             if len(told) == 2:  # the stream has begun
                 two.page.first.desk.hub.tell("of the first")
-                two.page.opened(project_key(ProjectPlace.of(other))).desk.hub.tell("of the other")
+                two.page.opened(project_key(Project.at(other))).desk.hub.tell("of the other")
             if b"of the" in told[-1]:
                 gone.set()
 
@@ -278,7 +277,7 @@ def traps(two: Home, tmp_path: Path, project: Path) -> list[str]:
     projects = two.place.home / "projects"
     (projects / "a-file").write_text("x")
     gone = begun(tmp_path / "gone")
-    key = project_key(ProjectPlace.of(gone))
+    key = project_key(Project.at(gone))
     gone.rmdir()
     outside = tmp_path / "outside"
     owners = {
@@ -334,7 +333,7 @@ def test_an_unknown_or_hostile_name_is_a_page_that_shows_those_there_are(
 
 
 def test_nobody_without_the_cookie_learns_of_a_project_or_opens_it(two: Home, other: Path) -> None:
-    kept = ProjectPlace.of(other).folder() / NAME
+    kept = Project.at(other).folder() / NAME
     for path in (f"{two.prefix(other)}/sessions", "/projects/nothing/sessions", "/projects"):
         for visitor in (
             Visitor(two.page),
@@ -362,7 +361,7 @@ def test_the_one_not_looked_at_for_longest_is_closed_for_the_next(
         desks = []
         for folder in (*made[:2], made[0], made[2]):
             one.text(f"{one.prefix(folder)}/sessions")
-            desks.append(one.page.opened(project_key(ProjectPlace.of(folder))).desk)
+            desks.append(one.page.opened(project_key(Project.at(folder))).desk)
         assert [desk.closed for desk in desks] == [False, True, False, False]
         assert not one.page.first.desk.closed
         one.text(f"{one.prefix(made[1])}/sessions")
@@ -375,7 +374,7 @@ def test_what_is_opened_has_its_lists_at_once_and_they_are_kept_until_it_ends(
     before = set(threading.enumerate())
     two.page.start()
     two.visitor.get(f"{two.prefix(other)}/sessions")
-    keeper = two.page.opened(project_key(ProjectPlace.of(other))).keeper
+    keeper = two.page.opened(project_key(Project.at(other))).keeper
     assert keeper.has_looked.wait(60)
     assert "Find out why the tests fail" in two.text(f"{two.prefix(other)}/sessions")
     two.page.close()
@@ -389,7 +388,7 @@ def test_a_project_with_work_under_way_is_not_closed(
     made = [begun(tmp_path / name) for name in ("a", "b")]
     for one in closed(Home(project, room=1)):
         one.text(f"{one.prefix(made[0])}/sessions")
-        desk = one.page.opened(project_key(ProjectPlace.of(made[0]))).desk
+        desk = one.page.opened(project_key(Project.at(made[0]))).desk
         over = threading.Event()
         desk.start("work", partial(waited, over))
         try:

@@ -455,9 +455,7 @@ def test_recall_is_up_to_date_and_reads_no_folder_twice_where_that_is_slow(
     first = words(page.visitor.get(ask).text)
     told = run("recall", "the port of service 1", "--explain", "--json").json()
     assert told[0]["name"] in first
-    found = page.desk.recall._found
-    assert found is not None
-    index = found[0]
+    index = page.desk.open_memory.index
     index._now, index._took = lambda: 0.0, 0.0  # a machine that is never busy
     refreshed: list[int] = []
     refresh = index.refresh
@@ -476,9 +474,8 @@ def test_recall_is_up_to_date_and_reads_no_folder_twice_where_that_is_slow(
 def test_a_recall_index_deleted_under_the_page_is_made_again(page: Page) -> None:
     ask = "/recall?q=the+port+of+service+1"
     assert "Port of service 1" in words(page.visitor.get(ask).text)
-    found = page.desk.recall._found
-    assert found is not None
-    found[0]._took = 9.0
-    for file in found[0].transcripts.glob("recall*"):
+    index = page.desk.open_memory.index
+    index._took = 9.0
+    for file in index.transcripts.glob("recall*"):
         file.unlink()
     assert "Port of service 1" in words(page.visitor.get(ask).text)

@@ -255,11 +255,11 @@ class Telemetry:
         del options
         from opentelemetry.metrics import Observation
 
-        from reverie.upkeep.place import ProjectPlace
+        from reverie.store.project import Project
         from reverie.upkeep.stats import last_checked
 
         for project in sorted(self._projects):
-            known = last_checked(ProjectPlace.of(Path(project)))
+            known = last_checked(Project.at(Path(project)))
             if known is not None:
                 yield Observation(known.pollution, {"reverie.project": project})
 

@@ -20,12 +20,9 @@ from reverie.agent.mail.nats import NatsBridge as NatsBridge
 from reverie.agent.mail.post import Post as Post
 from reverie.agent.mail.post import Tray as Tray
 from reverie.agent.memory import AgentMemory as AgentMemory
-from reverie.agent.memory import AgentPlace as AgentPlace
-from reverie.agent.memory import agent_memories as agent_memories
 from reverie.agent.memory import open_agent_memory as open_agent_memory
 from reverie.agent.parts import thinking_options as thinking_options
-from reverie.agent.place import Place as Place
-from reverie.agent.place import open_memories as open_memories
+from reverie.agent.place import project_at as project_at
 from reverie.agent.place import surroundings as surroundings
 from reverie.agent.recall_tools import PASSAGE as PASSAGE
 from reverie.agent.recall_tools import around as around

@@ -28,7 +28,7 @@ from reverie.agent.parts import (
     tool_context,
 )
 from reverie.agent.path_rules import PathRules
-from reverie.agent.place import Place, head_context, open_memories, system_prompt
+from reverie.agent.place import head_context, project_at, system_prompt
 from reverie.agent.recall_tools import recall_tools
 from reverie.agent.role import role_of
 from reverie.agent.subagents.crew import Crew
@@ -43,6 +43,7 @@ from reverie.session.context import path_rules
 from reverie.session.conversation import Layers
 from reverie.session.hooks import Hooks
 from reverie.session.loop import run_turn
+from reverie.session.open_memory import session_memory
 from reverie.session.options import Head
 from reverie.session.recall.index import MemoryIndex
 from reverie.session.recall.select import sealed, selector_for
@@ -52,6 +53,7 @@ from reverie.session.team import pull_at_start, shared_while_open
 from reverie.session.turn import Inbox, OnEvent, Spend, TurnLimits, TurnResult, ignore_event
 from reverie.settings import Settings, environment
 from reverie.store.memories import Memories
+from reverie.store.project import Project
 from reverie.tools import Asker, Registry, Toolbox, Verdict, standard
 from reverie.tools.background import BackgroundShells
 from reverie.tools.snip_tool import snip_tool
@@ -197,15 +199,15 @@ async def open_agent(
     known = dict(environment() if wanted.environ is None else wanted.environ)
     if wanted.bare:
         known["REVERIE_SIMPLE"] = "1"
-    place = Place.of(wanted.project, wanted.home, known, say)
+    place = project_at(wanted.project, wanted.home, known, say)
     if wanted.settings is not None:
         place = replace(place, settings=wanted.settings)
     tools, timer = registry or standard(), clock or SystemClock()
     role = role_of(wanted.agent, place, tools, model.name, timer, say)
     if role.type is not None:
         tools, wanted = role.tools, replace(wanted, system=role.system)
-    memories = None if wanted.private or wanted.agent else open_memories(place, timer, say)
-    await pull_at_start(memories, place.team, say)
+    memories = None if wanted.private or wanted.agent else session_memory(place, timer.now, say)
+    await pull_at_start(memories, place, say)
     own: list[Agent] = []  # for what is given to the session and acts on the agent it is part of
     found = (
         ()
@@ -225,7 +227,7 @@ async def open_agent(
         agent_servers(place, say) as servers,
         _closing(memories),
         _closing(role.memory),
-        shared_while_open(memories, place.team, say),
+        shared_while_open(memories, place, say),
         _joined(servers, tools, place, own) as attachments,
         open_session(
             place.cwd,
@@ -237,7 +239,7 @@ async def open_agent(
             resume=wanted.resume,
             on_held=wanted.on_held,
             private=wanted.private,
-            place=place.project,
+            place=place,
             clock=timer,
             say=say,
             new_id=new_id,
@@ -259,7 +261,9 @@ async def open_agent(
         ) as session,
     ):
         rules = (
-            None if memories is None else ProjectRules(memories, place.root, place.cwd, place.user)
+            None
+            if memories is None
+            else ProjectRules(memories, place.root, place.cwd, place.user_home)
         )
         policy = policy_for(place, session, wanted.mode, asker, role.memory or memories, rules)
         context = tool_context(place, session, memories, role.memory)
@@ -292,7 +296,7 @@ async def _opened(box: Toolbox) -> AsyncGenerator[Toolbox]:
 
 @asynccontextmanager
 async def _joined(
-    servers: AgentServers, tools: Registry, place: Place, own: Sequence[Agent]
+    servers: AgentServers, tools: Registry, place: Project, own: Sequence[Agent]
 ) -> AsyncGenerator[Attachments]:
     """What an agent is told by itself; the servers' tools have joined its own."""
     servers.join(tools)
@@ -300,8 +304,8 @@ async def _joined(
     each = settings.restore_skill_tokens * settings.text_bytes_per_token
     rules = path_rules(place.cwd, settings, home=place.home, environ=place.environ)
     agents = AgentNews(lambda: own[0].crew if own else None)
-    reads = PathRules(rules, place.top, lambda: own[0].toolbox.context.reads)
-    yield Attachments(place.top, bytes_each=each, sources=(servers, reads, agents))
+    reads = PathRules(rules, place.worktree, lambda: own[0].toolbox.context.reads)
+    yield Attachments(place.worktree, bytes_each=each, sources=(servers, reads, agents))
 
 
 @asynccontextmanager
@@ -309,7 +313,7 @@ async def _led(
     session: Session,
     model: Model,
     box: Toolbox,
-    place: Place,
+    place: Project,
     types: AgentTypes,
     leading: bool,
     rules: ProjectRules | None,
@@ -329,7 +333,7 @@ def _crew(agent: Agent) -> Crew:
 
 
 def _fresh_head(
-    place: Place,
+    place: Project,
     wanted: AgentOptions,
     clock: Clock,
     memories: Memories | None,

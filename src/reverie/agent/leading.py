@@ -14,7 +14,6 @@ import anyio
 
 from reverie.agent.mail.abroad import Abroad, Bridge
 from reverie.agent.mail.letters import LEAD, Letter
-from reverie.agent.place import Place
 from reverie.agent.subagents.crew import Crew
 from reverie.agent.subagents.hiring import LEADS_OWN, CrewGround
 from reverie.agent.subagents.tools import agent_tool, crew_send_tool, send_tool
@@ -24,6 +23,7 @@ from reverie.session.attachments import announced, attached
 from reverie.session.rules import ProjectRules
 from reverie.session.session import Session
 from reverie.settings import Settings
+from reverie.store.project import Project
 from reverie.tools import Registry, Tool, Toolbox
 from reverie.transcript.records import Attached
 from reverie.transcript.view import View
@@ -59,10 +59,10 @@ def lead_tools(crew: Callable[[], Crew]) -> tuple[Tool, Tool]:
     return agent_tool(crew), send_tool(LEAD, lead.deliver, lead, lead.now, lead.stands)
 
 
-def types_here(place: Place, tools: Registry, model: str, say: Say) -> AgentTypes:
+def types_here(place: Project, tools: Registry, model: str, say: Say) -> AgentTypes:
     """The types of agents in a place."""
     names = [name for name in tools.names if name not in LEADS_OWN]
-    return find_types(place.home, place.top, names, model, say)
+    return find_types(place.home, place.worktree, names, model, say)
 
 
 @asynccontextmanager
@@ -70,7 +70,7 @@ async def crew_of(
     session: Session,
     model: Model,
     box: Toolbox,
-    place: Place,
+    place: Project,
     types: AgentTypes,
     held: ProjectRules | None = None,
 ) -> AsyncGenerator[Crew]:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from reverie.agent.place import Place
 from reverie.errors import NotAvailable
 from reverie.providers.extras import extra
 from reverie.session.attachments import announced, attached, framed
+from reverie.store.project import Project
 from reverie.tools.mcp.config import McpServers, find_servers
 from reverie.tools.tool import Registry
 from reverie.transcript.records import Attached
@@ -82,11 +82,11 @@ def _words(record: Attached) -> str:
 
 
 @asynccontextmanager
-async def agent_servers(place: Place, say: Say) -> AsyncGenerator[AgentServers]:
+async def agent_servers(place: Project, say: Say) -> AsyncGenerator[AgentServers]:
     """The servers of a place, for as long as an agent is there; none in simple mode."""
     found = McpServers()
     if not place.settings.simple:
-        found = find_servers(place.home, place.top, place.environ)
+        found = find_servers(place.home, place.worktree, place.environ)
     for problem in found.problems:
         say(Notice(KIND, problem, "warning"))
     made = _connections(found, place, say)
@@ -108,7 +108,7 @@ async def agent_servers(place: Place, say: Say) -> AsyncGenerator[AgentServers]:
         raise many.exceptions[0] from None
 
 
-def _connections(found: McpServers, place: Place, say: Say) -> list[ServerConnection]:
+def _connections(found: McpServers, place: Project, say: Say) -> list[ServerConnection]:
     if not found.servers:
         return []
     names = ", ".join(one.name for one in found.servers)

@@ -1,6 +1,6 @@
 """The memory of a sub-agent's type: a folder of its own, in one of three scopes.
 
-    with open_agent_memory("reviewer", "project", place) as memory:
+    with open_agent_memory("reviewer", "project", project) as memory:
         system = f"{system}\n\n{memory.section}"
 
 It is a memory like a project's: secrets and forgotten words are refused, every version is kept,
@@ -12,35 +12,23 @@ is refused, since a repository could have brought the link.
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from reverie.errors import PathRefused, ReverieError
-from reverie.memory import paths, prompt
-from reverie.memory.paths import SCOPES, Scope
+from reverie.memory import prompt
+from reverie.memory.paths import Scope
 from reverie.settings import Settings
-from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.memories import Memories
+from reverie.store.project import Project, agent_memory
 from reverie.tools.remembering import RememberingFiles
 from reverie.world import Notice, Say, say_nothing
 
-HISTORY = "agent-memory-history"
 IGNORED = {"local": b"*\n", "project": b".reverie-*\n"}
 """What git leaves out: all of local memory, and of the committed one our locks."""
-
-
-@dataclass(frozen=True, slots=True)
-class AgentPlace:
-    """Where an agent works: `root` is the canonical root of the repository."""
-
-    home: Path
-    root: Path
-    environ: Mapping[str, str]
-    settings: Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +63,19 @@ class AgentMemory:
 def open_agent_memory(
     agent: str,
     scope: Scope,
-    ground: AgentPlace,
+    project: Project,
     *,
     now: Callable[[], float],
     say: Say = say_nothing,
 ) -> AgentMemory | None:
     """The memory of an agent's type; None where memory is off or cannot be had, which is said."""
-    if ground.settings.memory_off():
+    if project.settings.memory_off():
         return None
     try:
-        folder, history = _places(agent, scope, ground)
-        _must_be_real(folder, scope, ground)
+        folder, history = agent_memory(project, agent, scope)
+        _must_be_real(folder, scope, project)
         memories = Memories(
-            folder, history, ground.home, now=now, say=say, settings=ground.settings
+            folder, history, project.home, now=now, say=say, settings=project.settings
         )
         if scope in IGNORED:
             _keep_out_of_git(folder.parent, IGNORED[scope])
@@ -95,7 +83,7 @@ def open_agent_memory(
         text = f"the agent {agent[:80]} has no long-term memory here: {error}"
         say(Notice("memory", text, "warning"))
         return None
-    return AgentMemory(agent, scope, memories, section(memories, scope, ground.settings))
+    return AgentMemory(agent, scope, memories, section(memories, scope, project.settings))
 
 
 def section(memories: Memories, scope: Scope, settings: Settings) -> str:
@@ -113,35 +101,11 @@ def section(memories: Memories, scope: Scope, settings: Settings) -> str:
     )
 
 
-def agent_memories(ground: AgentPlace) -> Iterator[tuple[Path, Path]]:
-    """Every agent's memory folder of this home and project, each with its history."""
-    for scope in SCOPES:
-        above = _places("any", scope, ground)[0].parent
-        for name in sorted(os.listdir(above)) if above.is_dir() else ():
-            if (above / name).is_dir() and not (above / name).is_symlink():
-                with contextlib.suppress(PathRefused):  # no agent's: left alone
-                    yield _places(name, scope, ground)
-
-
-def _places(agent: str, scope: Scope, ground: AgentPlace) -> tuple[Path, Path]:
-    """The memory folder of an agent's type, and where its versions are kept."""
-    home, root = ground.home, ground.root
-    base = paths.base(ground.settings, home)
-    remote = None if base == home else places.find_project_folder(base, root)
-    place = paths.agent_folder(agent, scope, home=home, root=root, remote_project=remote)
-    name = place.folder.name
-    if scope == "user":
-        return place.folder, home / HISTORY / scope / name
-    project = places.find_project_folder(home, root)
-    kept = places.transcripts_folder(project, home, ground.environ)
-    return place.folder, kept / HISTORY / scope / name
-
-
-def _must_be_real(folder: Path, scope: Scope, ground: AgentPlace) -> None:
+def _must_be_real(folder: Path, scope: Scope, project: Project) -> None:
     """Refuse a folder below the repository that a link leads out of it."""
-    if scope == "user" or not folder.is_relative_to(ground.root):
+    if scope == "user" or not folder.is_relative_to(project.root):
         return
-    wanted = Path(os.path.realpath(ground.root)) / folder.relative_to(ground.root)
+    wanted = Path(os.path.realpath(project.root)) / folder.relative_to(project.root)
     if Path(os.path.realpath(folder)) != wanted:
         raise PathRefused(
             "A link stands in the way of this agent's memory",

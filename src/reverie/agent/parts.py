@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from reverie.agent.memory import AgentMemory
-from reverie.agent.place import Place
 from reverie.errors import StoreError
 from reverie.session.extraction.log import LoggingFiles, log_tools
 from reverie.session.hooks import Hooks, hooks_for
@@ -24,6 +23,7 @@ from reverie.settings import Flags, Settings
 from reverie.settings.claude import claude_settings
 from reverie.store.home import tool_results_folder
 from reverie.store.memories import Memories
+from reverie.store.project import Project
 from reverie.tools import (
     Asker,
     PermissionPolicy,
@@ -47,7 +47,7 @@ LEAST_THINKING = 1_024  # tokens of the smallest budget, and what is left for th
 
 
 def policy_for(
-    place: Place,
+    place: Project,
     session: Session,
     mode: Verdict,
     asker: Asker | None,
@@ -59,7 +59,7 @@ def policy_for(
     rules = (*rules, *(PermissionRule(name) for name in ("Remember", "Forget", "Snip")))
     for problem in problems:
         session.world.say(Notice("permissions", problem, "warning"))
-    ground = PermissionRoots.of(place.top, Path(place.user), place.home)
+    ground = PermissionRoots.of(place.worktree, Path(place.user_home), place.home)
     stored = tool_results_folder(session.library.path, session.id)
     root = memories.folder if isinstance(memories, AgentMemory) else memories and memories.root
     own = () if root is None else (Path(os.path.realpath(root)),)
@@ -77,16 +77,16 @@ def policy_for(
 
 
 def guards_for(
-    place: Place, private: bool, tools: Registry, context: Callable[[], ToolContext]
+    place: Project, private: bool, tools: Registry, context: Callable[[], ToolContext]
 ) -> Guards:
     """What background agents may do: read the project and its sessions, no more."""
-    library = Library.of(place.project, claim=not private)
-    refused = (place.home, Path(place.user) / ".ssh")
-    return Guards(tools, context, (place.top, library.path), refused, Sandbox())
+    library = Library.of(place, claim=not private)
+    refused = (place.home, Path(place.user_home) / ".ssh")
+    return Guards(tools, context, (place.worktree, library.path), refused, Sandbox())
 
 
 def tool_context(
-    place: Place, session: Session, memories: Memories | None, role: AgentMemory | None = None
+    place: Project, session: Session, memories: Memories | None, role: AgentMemory | None = None
 ) -> ToolContext:
     """What its tools work with: folders, files, what was stored."""
     stored: StoredResults | None = None
@@ -96,13 +96,13 @@ def tool_context(
         stored = StoredResults(folder, session.id, lambda: session.view)
         sources = (SealedCalls(lambda: session.view, folder, session.id),)
     return ToolContext(
-        place.top,
+        place.worktree,
         place.cwd,
-        role.files(place.cwd, place.user, session.id)
+        role.files(place.cwd, place.user_home, session.id)
         if role is not None
         else LoggingFiles(
             place.cwd,
-            place.user,
+            place.user_home,
             memories=memories,
             session=session.id,
             daily=lambda: place.flags.on("daily_log"),
@@ -123,7 +123,7 @@ def memory_tools_for(memories: Memories | None, flags: Flags) -> tuple[Tool, ...
     return log_tools(memories) if flags.on("daily_log") else memory_tools(memories)
 
 
-def agent_hooks(place: Place, session: Session) -> Hooks:
+def agent_hooks(place: Project, session: Session) -> Hooks:
     """Those of the person and of the project."""
     settings = session.world.settings
     return hooks_for(
@@ -134,7 +134,7 @@ def agent_hooks(place: Place, session: Session) -> Hooks:
         seconds=settings.hook_seconds,
         simple=settings.simple,
         say=session.world.say,
-        claude=claude_settings(place.home, place.top, place.environ),
+        claude=claude_settings(place.home, place.worktree, place.environ),
         transcript=str(session.library.path / f"{session.id}.jsonl"),
     )
 

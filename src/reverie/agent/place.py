@@ -10,71 +10,27 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from reverie.agent.git_state import git_state
-from reverie.errors import NotFound, ReverieError
+from reverie.errors import NotFound
 from reverie.session.attachments import date_line, framed, local_date
 from reverie.session.context import gather, memory_section
 from reverie.session.recall.young import young_memories
-from reverie.session.team import TeamPlace
-from reverie.settings import Flags, Settings, load
-from reverie.store import home as places
+from reverie.session.team import is_on
 from reverie.store.memories import Memories
 from reverie.store.project import Project, work_root
 from reverie.world import Clock, Notice, Say, say_nothing
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """One project as an agent of one home sees it."""
-
-    home: Path
-    top: Path
-    cwd: Path
-    environ: Mapping[str, str]
-    root: Path
-    settings: Settings
-
-    @classmethod
-    def of(
-        cls, project: Path, home: Path | None, environ: Mapping[str, str], say: Say = say_nothing
-    ) -> Place:
-        """The place, its settings read; what is wrong with them is said."""
-        cwd = working_folder(project)
-        base, root = home or places.home(environ), places.canonical_root(cwd)
-        loaded = load(environ, home=base, root=root)
-        for problem in loaded.problems:
-            say(Notice("settings", str(problem), "warning"))
-        return cls(base, work_root(cwd), cwd, environ, root, loaded.settings)
-
-    @property
-    def project(self) -> Project:
-        return Project(self.home, self.root, self.cwd, self.environ, self.settings)
-
-    @property
-    def flags(self) -> Flags:
-        return Flags(self.environ, home=self.home, root=self.root, settings=self.settings)
-
-    @property
-    def team(self) -> TeamPlace:
-        return TeamPlace(self.home, self.root, self.environ, self.settings, self.flags)
-
-    @property
-    def user(self) -> str:
-        return self.environ.get("HOME", "") or os.path.expanduser("~")
-
-
-def open_memories(place: Place, clock: Clock, say: Say) -> Memories | None:
-    """The project's memory, or None where it is off or cannot be had, which is said."""
-    if place.settings.memory_off():
-        return None
-    try:
-        return Memories.of(place.project, now=clock.now, say=say)
-    except ReverieError as error:
-        say(Notice("memory", f"there is no long-term memory in this session: {error}", "warning"))
-        return None
+def project_at(
+    folder: Path, home: Path | None, environ: Mapping[str, str], say: Say = say_nothing
+) -> Project:
+    """Return the project around a working folder; say what is wrong with its settings."""
+    found = Project.at(working_folder(folder), home=home, environ=environ)
+    for problem in found.problems:
+        say(Notice("settings", str(problem), "warning"))
+    return found
 
 
 SEALED_ROUNDS = """\
@@ -84,15 +40,15 @@ read that with ReadBack.
 """
 
 
-def system_prompt(place: Place, text: str, memories: Memories | None, say: Say) -> str:
+def system_prompt(project: Project, text: str, memories: Memories | None, say: Say) -> str:
     """The system prompt, with what there is to say about sealed rounds and about memory."""
-    if place.settings.context_policy == "collapse":
+    if project.settings.context_policy == "collapse":
         text = f"{text.rstrip()}\n\n{SEALED_ROUNDS}"
     if memories is None:
         return text
-    flags = place.flags
+    flags = project.flags
     section = memory_section(
-        place.settings,
+        project.settings,
         memories.folder,
         team=flags.on("team_memory"),
         daily_log=flags.on("daily_log"),
@@ -102,16 +58,16 @@ def system_prompt(place: Place, text: str, memories: Memories | None, say: Say) 
     return f"{text.rstrip()}\n\n{section}" if section else text
 
 
-def head_context(place: Place, clock: Clock, memories: Memories | None, say: Say) -> str:
+def head_context(project: Project, clock: Clock, memories: Memories | None, say: Say) -> str:
     """Instruction files and the memory index, then where and when this is."""
     folder = None if memories is None else memories.folder
     scanned = () if memories is None else memories.folder.scan()
-    young = () if memories is None else young_memories(memories, place.settings, scanned)
+    young = () if memories is None else young_memories(memories, project.settings, scanned)
     found = gather(
-        place.cwd, place.settings, home=place.home, environ=place.environ, memory=folder,
-        young=young, scanned=scanned, team=place.team.is_on, say=say,
+        project.cwd, project.settings, home=project.home, environ=project.environ, memory=folder,
+        young=young, scanned=scanned, team=is_on(project), say=say,
     )  # fmt: skip
-    here = surroundings(place.cwd, clock.now())
+    here = surroundings(project.cwd, clock.now())
     return f"{found.text}\n{here}" if found.text else here
 
 

@@ -7,10 +7,10 @@ whole index stands in its prompt. There is no recall and no extraction: what it 
 from __future__ import annotations
 
 from reverie.agent.leading import types_here
-from reverie.agent.memory import AgentMemory, AgentPlace, open_agent_memory
-from reverie.agent.place import Place
+from reverie.agent.memory import AgentMemory, open_agent_memory
 from reverie.agent.subagents.types import AgentType
 from reverie.light import dataclass
+from reverie.store.project import Project
 from reverie.tools import Registry
 from reverie.world import Clock, Say
 
@@ -25,7 +25,7 @@ class Role:
     memory: AgentMemory | None = None
 
 
-def role_of(name: str, place: Place, tools: Registry, model: str, clock: Clock, say: Say) -> Role:
+def role_of(name: str, place: Project, tools: Registry, model: str, clock: Clock, say: Say) -> Role:
     """The role of that name; NotFound where there is no such type."""
     if not name:
         return Role(tools)
@@ -33,7 +33,6 @@ def role_of(name: str, place: Place, tools: Registry, model: str, clock: Clock, 
     allowed = Registry([tool for tool in tools if found.allows(tool.name)])
     if found.memory is None:
         return Role(allowed, found, found.prompt)
-    ground = AgentPlace(place.home, place.root, place.environ, place.settings)
-    memory = open_agent_memory(found.name, found.memory, ground, now=clock.now, say=say)
+    memory = open_agent_memory(found.name, found.memory, place, now=clock.now, say=say)
     section = "" if memory is None else f"\n{memory.section}"
     return Role(allowed, found, f"{found.prompt}{section}", memory)

@@ -10,15 +10,14 @@ import os
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from reverie.agent.place import Place
 from reverie.api.memory import Memory
 from reverie.middleware.engine import Engine, EngineRules, Outgoing
 from reverie.middleware.shadow import ShadowRules
 from reverie.models import RulesModel
 from reverie.session.open_memory import OpenMemory
-from reverie.store.project import work_root
 from reverie.world import Reply, Say
 
 if TYPE_CHECKING:
@@ -137,17 +136,16 @@ class Learning:
 
 async def _engine(memory: Memory, say: Say, *, learns: bool) -> Engine:
     project = memory.__project__
-    folder, settings = str(project.root), project.settings
-    top = work_root(project.root)
-    place = Place(project.home, top, project.root, project.environ, project.root, settings)
+    project = replace(project, cwd=project.root)
+    folder = str(project.root)
     shadows = ShadowRules(
         project.home,
         project.environ,
         RulesModel,
         say,
-        memory=not settings.memory_off(),
+        memory=not project.settings.memory_off(),
         learns=learns,
-        place=lambda _: place,
+        place=lambda _: project,
         memories=lambda _: OpenMemory.of(project, say=say).store,
     )
     project.claim()

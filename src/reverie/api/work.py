@@ -14,7 +14,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
-from reverie.agent.memory import AgentPlace, agent_memories
 from reverie.api.values import Checked, Dreamt, Fault, Forgotten, Saved
 from reverie.concurrency import run
 from reverie.embedded import EmbeddedModel
@@ -24,33 +23,26 @@ from reverie.memory.versions import Origin
 from reverie.session.dream import doors
 from reverie.session.dream.run import dream as dream_once
 from reverie.session.extraction.past import Learned, PastSession
-from reverie.session.extraction.past import learn as go_through
 from reverie.session.open_memory import OpenMemory, lend_memory
 from reverie.store.lock import FileLock
-from reverie.store.memories import Memories, history_folder
+from reverie.store.memories import Memories
 from reverie.store.project import Project
 from reverie.transcript.blocks import text_block
 from reverie.transcript.records import AssistantMessage, Entry, UserMessage
-from reverie.upkeep.background import (
-    closing,
-    daily_budget,
-    dreaming,
-    learning_context,
-    learning_head,
-)
 from reverie.upkeep.check import check_memory, fix_memory
-from reverie.upkeep.forget import Forgetting
-from reverie.upkeep.past_files import past_in
-from reverie.upkeep.place import ProjectPlace
+from reverie.upkeep.forget import ForgetRun
+from reverie.upkeep.tasks import (
+    close_summariser,
+    daily_budget,
+    learn_past,
+    learning_context,
+    open_dreamer,
+)
+from reverie.upkeep.transfer import past_in
 from reverie.world import Model, Notice, Say
 
 LEARNING = "learning.lock"
 LEARNING_SECONDS = 50.0
-
-
-def place_of(project: Project) -> ProjectPlace:
-    """An address as upkeep knows a project."""
-    return ProjectPlace(project.environ, project.home, project.root)
 
 
 # Learning
@@ -86,13 +78,12 @@ def learn_recorded(
 
 
 def _learn(project: Project, past: PastSession, model: Model | None, say: Say) -> list[Saved]:
-    place, settings = place_of(project), project.settings
     chosen = model or EmbeddedModel()
     with OpenMemory.of(project, say=say) as opened:
-        context = learning_context(place, settings, opened.store, chosen, say)
-        budget = daily_budget(place, settings, chosen)
+        context = learning_context(project, opened.store, chosen, say)
+        budget = daily_budget(project, chosen)
         try:
-            done = run(lambda: go_through(past, context, learning_head(context), budget))
+            done = run(lambda: learn_past(past, context, budget))
         finally:
             if budget is not None:
                 budget.close()
@@ -177,13 +168,11 @@ def dream(project: Project, model: Model | None, say: Say, *, dry_run: bool) -> 
         return Dreamt("completed", reason="there is no memory yet")
     with (
         OpenMemory.of(project, say=say) as opened,
-        dreaming(
-            place_of(project), project.settings, opened.store, model or EmbeddedModel(), say
-        ) as dreamer,
+        open_dreamer(project, opened.store, model or EmbeddedModel(), say) as dreamer,
     ):
 
         async def work() -> Dreamt:
-            async with closing(dreamer):
+            async with close_summariser(dreamer):
                 done = await dream_once(dreamer, "manual", dry_run=dry_run)
             return Dreamt(done.status, done.changed, done.summary, done.reason, done.id)
 
@@ -200,11 +189,10 @@ def check(project: Project, origin: Origin, say: Say, *, fix: bool) -> Checked:
     """The faults of the memory at this address, and with `fix` the repairs that lose nothing."""
     if not project.has_memory:
         return Checked(100)
-    place = place_of(project)
     with lend_memory(project, say) as one:
         one.store.look()
-        done = fix_memory(one.store, place, origin) if fix else None
-        report = check_memory(one.store, place)
+        done = fix_memory(one.store, project, origin) if fix else None
+        report = check_memory(one.store, project)
         steps = [v for v in one.store.history.log() if done and v.group == done.group != ""]
     faults = tuple(
         Fault(each.kind, each.file, each.line, each.evidence, each.fix is not None)
@@ -217,13 +205,7 @@ def check(project: Project, origin: Origin, say: Say, *, fix: bool) -> Checked:
 
 def forget(project: Project, words: str, *, dry_run: bool) -> Forgotten:
     """Take words out of everything under home, and prove it."""
-    home, root, environ = project.home, project.root, project.environ
-    kept = history_folder(home, root, environ)
-    folder = project.memory_folder
-    outside = [] if folder.is_relative_to(home) else [(folder, kept)]
-    agents = agent_memories(AgentPlace(home, root, environ, project.settings))
-    work = Forgetting(home, environ, time.time, [*outside, *agents])
-    done = work.run(words, dry_run=dry_run)
+    done = ForgetRun.of(project).run(words, dry_run=dry_run)
     return Forgotten(
         tuple(one.path for one in done.touched),
         done.remaining,

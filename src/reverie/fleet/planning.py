@@ -15,10 +15,10 @@ from typing import Any
 from reverie.errors import NotFound, ReverieError
 from reverie.fleet.jobs import TEAM, Job, nightly, of_session
 from reverie.light import dataclass
-from reverie.store.memories import memory_folder
+from reverie.session.library import Library
+from reverie.session.open_memory import find_memory
+from reverie.store.project import Project
 from reverie.team.values import check_repo
-from reverie.upkeep.memory import find_memory
-from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.tasks import dream_gates, memory_roots
 from reverie.world import say_nothing
 
@@ -54,7 +54,7 @@ class Plan:
         }
 
 
-def plan(place: ProjectPlace, asked: PlanRequest, now: Callable[[], float]) -> Plan:
+def plan(place: Project, asked: PlanRequest, now: Callable[[], float]) -> Plan:
     """What there is to do under a home."""
     jobs: list[Job] = []
     passed: list[tuple[str, str]] = []
@@ -63,7 +63,7 @@ def plan(place: ProjectPlace, asked: PlanRequest, now: Callable[[], float]) -> P
         jobs.append(nightly("dream", root, asked.night, tenant=asked.tenant, host="", due=False))
     roots = asked.roots or (() if asked.team else tuple(memory_roots(place)))
     for root in roots:
-        here = ProjectPlace(place.environ, place.home, root)
+        here = place.sibling(root)
         try:
             for kind in asked.kinds:
                 jobs += _jobs(here, kind, asked, now())
@@ -74,9 +74,9 @@ def plan(place: ProjectPlace, asked: PlanRequest, now: Callable[[], float]) -> P
     return Plan(tuple(jobs), tuple(passed), len(roots))
 
 
-def _jobs(place: ProjectPlace, kind: str, asked: PlanRequest, now: float) -> Iterator[Job]:
+def _jobs(place: Project, kind: str, asked: PlanRequest, now: float) -> Iterator[Job]:
     root, about = str(place.root), {"tenant": asked.tenant, "host": asked.host}
-    if not memory_folder(place.home, place.root, place.settings).is_dir():
+    if not place.memory_folder.is_dir():
         return
     if kind in ("learn", "replay"):
         for session, digest, size in _sessions(place, now - asked.days * DAY):
@@ -87,9 +87,9 @@ def _jobs(place: ProjectPlace, kind: str, asked: PlanRequest, now: float) -> Ite
     yield nightly(kind, root, asked.night, due=asked.due, **about)
 
 
-def _sessions(place: ProjectPlace, since: float) -> Iterator[tuple[str, str, int]]:
+def _sessions(place: Project, since: float) -> Iterator[tuple[str, str, int]]:
     """The sessions that were written to since: id, SHA-256 and size of the transcript."""
-    library = place.library()
+    library = Library.find(place)
     if library is None:
         return
     for one in library.sessions():
@@ -103,7 +103,7 @@ def _sessions(place: ProjectPlace, since: float) -> Iterator[tuple[str, str, int
             yield one.id, sha256(data).hexdigest(), len(data)
 
 
-def _shut(place: ProjectPlace, now: float) -> str:
+def _shut(place: Project, now: float) -> str:
     """Why no dream is due, or nothing; as a session would ask."""
     with find_memory(place, say_nothing) as memories:
         return dream_gates(place, memories, now) if memories else "it has no memory"

@@ -22,19 +22,19 @@ from reverie.light import dataclass
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.session.dream.branch import snapshot
-from reverie.session.team import TeamPlace, connect
+from reverie.session.open_memory import open_memory
+from reverie.session.team import connect
 from reverie.store import home as places
 from reverie.store import landing
 from reverie.store.addresses import named_project
 from reverie.store.memories import Memories
 from reverie.store.plain import digest
+from reverie.store.project import Project
 from reverie.team.client import Stale
 from reverie.team.folder import why_not
 from reverie.team.round import Shared
 from reverie.team.sync import batches
 from reverie.team.values import BATCH_BYTES, Draft, RemoteState
-from reverie.upkeep.memory import open_memory
-from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.tasks import Shown, TaskOutcome, TaskRun, dream_memory
 
 
@@ -47,7 +47,7 @@ class PulledCopy:
 
 
 async def dream_shared(
-    place: ProjectPlace, run: TaskRun, repo: str, shown: Shown = lambda _: None
+    place: Project, run: TaskRun, repo: str, shown: Shown = lambda _: None
 ) -> TaskOutcome:
     """Pull, dream, and land under the tag that was pulled."""
     remote = _remote(place, repo)
@@ -66,21 +66,21 @@ async def dream_shared(
     return replace(outcome, files=count)
 
 
-def _remote(place: ProjectPlace, repo: str) -> Shared:
-    settings = replace(place.loaded().settings, team_repository=repo)
+def _remote(place: Project, repo: str) -> Shared:
+    settings = replace(place.settings, team_repository=repo)
     if not settings.team_url:
         raise NotAvailable("No team server is set", do="Set teamUrl in your own settings")
-    return connect(TeamPlace(place.home, place.root, place.environ, settings, place.flags()))
+    return connect(replace(place, settings=settings))
 
 
-def _copy(place: ProjectPlace, remote: Shared) -> ProjectPlace:
+def _copy(place: Project, remote: Shared) -> Project:
     """Where the private copy lies: a project that is a name."""
     root: Path = named_project(place.home, f"{TEAM}{remote.url}:{remote.repo}")
     places.claim_address(place.home, root, environ=place.environ)
-    return ProjectPlace(place.environ, place.home, root)
+    return place.sibling(root)
 
 
-def _pull(copy: ProjectPlace, run: TaskRun, remote: Shared) -> PulledCopy:
+def _pull(copy: Project, run: TaskRun, remote: Shared) -> PulledCopy:
     """Make the copy what the server holds."""
     state: RemoteState = remote.state() or RemoteState("", {})
     with open_memory(copy, run.say) as memories:
@@ -102,7 +102,7 @@ def _is_allowed(memories: Memories, key: str, data: bytes) -> bool:
     return len(data) <= BATCH_BYTES
 
 
-def _push(copy: ProjectPlace, run: TaskRun, remote: Shared, pulled: PulledCopy) -> int:
+def _push(copy: Project, run: TaskRun, remote: Shared, pulled: PulledCopy) -> int:
     """Put what changed back: texts first, then what goes, where deletions travel."""
     with open_memory(copy, run.say) as memories:
         now = snapshot(memories.folder)
@@ -111,7 +111,7 @@ def _push(copy: ProjectPlace, run: TaskRun, remote: Shared, pulled: PulledCopy) 
         for key, data in sorted(now.items())
         if data != pulled.files.get(key) and not why_not(key, data)
     ]
-    if copy.loaded().settings.team_deletions:
+    if copy.settings.team_deletions:
         drafts += [Draft(key, None, "") for key in sorted(pulled.files) if key not in now]
     tag = pulled.tag
     for batch in batches(drafts):

@@ -27,10 +27,11 @@ from reverie.fleet.jobs import TEAM, Job, JobEnd, Progress, TakenJob
 from reverie.fleet.ledger import TRIES, FleetLedger
 from reverie.fleet.rates import MeteredModel, Purse, Rates, TenantPurse, until_tomorrow
 from reverie.light import dataclass
+from reverie.settings import Settings
 from reverie.store.fences import AlreadyLanded, Fenced
 from reverie.store.files import Folder
+from reverie.store.project import Project
 from reverie.team.database import DatabaseAway
-from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.tasks import (
     TaskOutcome,
     TaskRun,
@@ -57,10 +58,10 @@ class JobWork:
     """What a task of the fleet is handed."""
 
     job: Job
-    place: ProjectPlace
+    place: Project
     run: TaskRun
     tell: Callable[[Progress], None]
-    home: ProjectPlace  # where the worker itself stands
+    home: Project  # where the worker itself stands
 
 
 FleetTask: TypeAlias = Callable[[JobWork], Awaitable[TaskOutcome]]
@@ -105,7 +106,7 @@ class Workshop:
     def __init__(
         self,
         ledger: FleetLedger,
-        place: ProjectPlace,
+        place: Project,
         model: Model,
         *,
         key: str = "",
@@ -151,17 +152,16 @@ class Workshop:
         task = self._tasks.get(job.kind)
         if task is None:
             return JobEnd("queued", "unknown-kind", UNKNOWN_WAIT, counted=False)
-        model = self._metered(job.tenant)
+        here = self.place.reload()
+        model = self._metered(job.tenant, here.settings)
         run = TaskRun(model, taken.fence, counted=False)
         free = self.model.capabilities.free
 
         def told(at: Progress) -> None:
             tell(replace(at, cost=0.0) if free else at)
 
-        place = ProjectPlace(self.place.environ, self.place.home, Path(job.root))
-        outcome, error = await alone(
-            self._outcome(task(JobWork(job, place, run, told, self.place))), None
-        )
+        work = JobWork(job, here.sibling(Path(job.root)), run, told, here)
+        outcome, error = await alone(self._outcome(task(work)), None)
         if outcome is None:
             outcome = TaskOutcome("failed", "error", error)
         if free:
@@ -188,8 +188,7 @@ class Workshop:
         except ReverieError as error:
             return TaskOutcome("failed", type(error).__name__, str(error))
 
-    def _metered(self, tenant: str) -> MeteredModel:
-        settings = self.place.loaded().settings
+    def _metered(self, tenant: str, settings: Settings) -> MeteredModel:
         purses = (TenantPurse(self.ledger, tenant, settings), *self._purses)
         return MeteredModel(
             self.model, settings, self.clock, rates=self._rates, key=self._key, purses=purses

@@ -8,6 +8,7 @@ client's request is not touched by that.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -17,8 +18,7 @@ from typing import Any, cast
 import anyio
 from anyio import to_thread
 
-from reverie.agent.place import Place, open_memories
-from reverie.clock import SystemClock
+from reverie.agent.place import project_at
 from reverie.errors import NotFound
 from reverie.light import dataclass
 from reverie.memory.instructions import render
@@ -29,12 +29,14 @@ from reverie.middleware.outgoing import Asked
 from reverie.middleware.ruling import CallRules
 from reverie.middleware.speakers import messages_of
 from reverie.session.context import index_files
+from reverie.session.open_memory import session_memory
 from reverie.session.options import Head
 from reverie.session.recall.young import young_memories
 from reverie.session.session import Session
 from reverie.settings import Settings
 from reverie.store.home import claim_address
 from reverie.store.memories import Memories
+from reverie.store.project import Project
 from reverie.transcript.blocks import Block, text_block, text_of
 from reverie.transcript.records import (
     AssistantMessage,
@@ -64,29 +66,29 @@ class ShadowRules:
     say: Say
     memory: bool = True
     learns: bool = True
-    place: Callable[[str], Place] | None = None  # of a folder, where not every one has its own
-    memories: Callable[[Place], Memories | None] | None = None
+    place: Callable[[str], Project] | None = None  # of a folder, where not every one has its own
+    memories: Callable[[Project], Memories | None] | None = None
 
-    def placed(self, asked: Asked) -> Place:
+    def placed(self, asked: Asked) -> Project:
         """The project around a folder; no setting puts what is a person's where another's is."""
         if self.place is not None:
             return self.place(asked.folder)
         own, is_person = Path(asked.folder), asked.memory and asked.folder != asked.project
         if is_person:
             claim_address(self.home, own, environ=self.environ)
-        found = Place.of(Path(asked.project or own), self.home, self.environ)
+        found = project_at(Path(asked.project or own), self.home, self.environ)
         if not is_person:
             return found
         apart = replace(found.settings, memory_path_override=None, auto_memory_directory=None)
         return replace(found, top=own, cwd=own, root=own, settings=apart)
 
-    def opened(self, place: Place) -> Memories | None:
+    def opened(self, place: Project) -> Memories | None:
         """The memory of a project; None where there is to be none."""
         if not self.memory:
             return None
         if self.memories is not None:
             return self.memories(place)
-        return open_memories(place, SystemClock(), self.say)
+        return session_memory(place, time.time, self.say)
 
 
 class Shadow:

@@ -7,7 +7,6 @@ from functools import partial
 import anyio
 from anyio import to_thread
 
-from reverie.agent.place import Place
 from reverie.errors import Held, NotFound, ReverieError
 from reverie.layers.extraction import NAME as EXTRACTION
 from reverie.middleware.decisions import session_line
@@ -18,6 +17,7 @@ from reverie.middleware.shadow import Decided, Shadow, ShadowRules
 from reverie.session.options import SessionOptions
 from reverie.session.rules import ProjectRules
 from reverie.session.session import Session, begin_session
+from reverie.store.project import Project
 from reverie.transcript.records import ResultDecided
 
 KEPT = 4_096
@@ -83,11 +83,11 @@ class Shadows:
             await to_thread.run_sync(self._log.note, [line])
         rules = None
         if opened.memories is not None:
-            found = ProjectRules(opened.memories, place.root, place.cwd, place.user)
+            found = ProjectRules(opened.memories, place.root, place.cwd, place.user_home)
             rules = CallRules(found, opened.id)
         return Shadow(opened, asked.main, asked.folder, self._log, self.decided, rules)
 
-    async def _opened(self, place: Place, asked: Asked, session: str) -> Session:
+    async def _opened(self, place: Project, asked: Asked, session: str) -> Session:
         rules = self._rules
         model = rules.worker(str(asked.body.members.get("model") or "unknown"), place.settings)
         memories = rules.opened(place) if asked.memory else None
@@ -95,7 +95,7 @@ class Shadows:
             SessionOptions,
             place.cwd,
             model=model,
-            place=place.project,
+            place=place,
             say=rules.say,
             when_added=(),
             before_a_request=(),

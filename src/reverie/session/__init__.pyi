@@ -59,6 +59,8 @@ from reverie.session.jobs import process_limit as process_limit
 from reverie.session.library import Library as Library
 from reverie.session.library import NoDisk as NoDisk
 from reverie.session.library import SessionDisk as SessionDisk
+from reverie.session.library import find_session as find_session
+from reverie.session.library import home_libraries as home_libraries
 from reverie.session.loop import BEGIN as BEGIN
 from reverie.session.loop import ROUND as ROUND
 from reverie.session.loop import TurnUnderWay as TurnUnderWay
@@ -67,10 +69,11 @@ from reverie.session.open_memory import LIMIT as LIMIT
 from reverie.session.open_memory import MemoryPool as MemoryPool
 from reverie.session.open_memory import OpenMemory as OpenMemory
 from reverie.session.open_memory import lend_memory as lend_memory
-from reverie.session.open_memory import open_memory as open_memory
+from reverie.session.open_memory import session_memory as session_memory
 from reverie.session.open_memory import shared_pool as shared_pool
 from reverie.session.options import Head as Head
 from reverie.session.options import SessionOptions as SessionOptions
+from reverie.session.recall.answer import recall_rows as recall_rows
 from reverie.session.recall.checked import LATE as LATE
 from reverie.session.recall.checked import CheckedClaim as CheckedClaim
 from reverie.session.recall.checked import Repository as Repository

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -19,12 +20,14 @@ from uuid import uuid4
 from anyio import to_thread
 
 from reverie.concurrency import in_thread
-from reverie.errors import Held, InvalidMessage, LaterVersion, NotFound, StoreError
+from reverie.errors import Held, InvalidInput, InvalidMessage, LaterVersion, NotFound, StoreError
 from reverie.light import dataclass
 from reverie.session.conversation import Log, NoLog
 from reverie.session.listing import Listing, Summary
 from reverie.session.reading import Transcript, transcript_of
+from reverie.settings.values import read_object
 from reverie.store import home as places
+from reverie.store import keys
 from reverie.store.files import Folder
 from reverie.store.home import SessionFile
 from reverie.store.journal import BadLine, Journal, Line
@@ -82,6 +85,8 @@ class NoDisk:
 
 
 DAY = 86_400.0
+_PREFIX = re.compile(r"[0-9a-f-]{1,36}", re.ASCII)
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +112,8 @@ class Library:
         """Return a project's sessions; make its folder unless `claim` is false."""
         if claim:
             project.claim()
-            folder = places.project_folder(project.home, project.root, environ=project.environ)
-        else:
-            folder = project.folder()
-        return cls(places.transcripts_folder(folder, project.home, project.environ), folder)
+            places.project_folder(project.home, project.root, environ=project.environ)
+        return cls(project.sessions_folder, project.folder())
 
     @classmethod
     def find(cls, project: Project) -> Library | None:
@@ -283,3 +286,41 @@ def _remove_empty(folder: Path) -> None:
     for path, _, _ in os.walk(folder, topdown=False):
         with contextlib.suppress(OSError):
             os.rmdir(path)
+
+
+def home_libraries(project: Project) -> Iterator[tuple[str, Library]]:
+    """Yield the sessions of all projects in a project's home, each with the root it belongs to."""
+    above = project.home / "projects"
+    for name in sorted(os.listdir(above)) if above.is_dir() else ():
+        owner = read_object(above / name / places.OWNER)[0].get("root")
+        path = places.transcripts_folder(above / name, project.home, project.environ)
+        library = Library(path, above / name)
+        if library.sessions():
+            yield (owner if isinstance(owner, str) else ""), library
+
+
+def find_session(library: Library | None, given: str) -> str:
+    """Return the id of the session that an id, or the beginning of one, names."""
+    text = given.lower()
+    if not _PREFIX.fullmatch(text):
+        raise InvalidInput(
+            "This is not a session id, nor the beginning of one",
+            where=keys.shown(given),
+            do="`reverie sessions list` shows the ids",
+        )
+    found = [f.id for f in library.sessions() if f.id.startswith(text)] if library else []
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise NotFound(
+            "There is no such session in this project",
+            where=given,
+            do="`reverie sessions list` shows the ids, with `--all` those of every project",
+        )
+    shown = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
+    raise InvalidInput(
+        "Several sessions have ids that begin like this",
+        where=shown,
+        do="Give more of the id",
+        code="ambiguous",
+    )

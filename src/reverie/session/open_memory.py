@@ -14,7 +14,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 from reverie.errors import NotFound, ReverieError, StoreError
@@ -23,6 +23,7 @@ from reverie.text.counts import plural
 from reverie.world import Notice, Say, say_nothing
 
 if TYPE_CHECKING:
+    from reverie.memory.format.entry import TopicFile
     from reverie.memory.trust import Trust
     from reverie.session.recall.index import MemoryIndex
     from reverie.store.history import History
@@ -52,6 +53,8 @@ class OpenMemory:
         self._index: MemoryIndex | None = None
         self._folder: MemoryFolder | None = None
         self._history: History | None = None
+        self._kept = ExitStack()
+        self._keeps_index = False
 
     @classmethod
     def of(
@@ -84,6 +87,17 @@ class OpenMemory:
             self._index = MemoryIndex.of(self.project, say=self.say)
         return self._index
 
+    def keep_index(self) -> None:
+        """Keep the file of the index open until `close`, for many questions."""
+        if not self._keeps_index:
+            self._kept.enter_context(self.index.opened())
+            self._keeps_index = True
+
+    def refresh_index(self) -> None:
+        """Bring an index that is kept open up to date: what is slow is done beside questions."""
+        if self._keeps_index:
+            self.index.refresh()
+
     @property
     def folder(self) -> MemoryFolder | None:
         """The files of the memory for reading; None where there are none yet."""
@@ -98,23 +112,22 @@ class OpenMemory:
     @property
     def history(self) -> History | None:
         """The versions for reading, from where the last look ended; None where there are none."""
-        if self._store is not None:
+        if self._store is not None and _is_there(self._store.beside.must_be_there):
             return self._store.history
         if self._history is not None and not _is_there(self._history.files.must_be_there):
             self._history.close()
             self._history = None
         if self._history is None:
             from reverie.store.history import History
-            from reverie.store.memories import history_folder
 
-            project = self.project
-            kept = history_folder(project.home, project.root, project.environ)
-            if kept.is_dir():
+            if (kept := self.project.history_folder).is_dir():
                 self._history = History(kept, now=self._now, create=False)
         return self._history
 
     def close(self) -> None:
         """Close what is open; a part that is asked for again is opened again."""
+        self._kept.close()
+        self._keeps_index = False
         for part in (self._index, self._folder, self._history, self._store):
             if part is not None:
                 part.close()
@@ -132,6 +145,12 @@ class OpenMemory:
     def is_searchable(self) -> bool:
         """Whether there are memories or sessions to search."""
         return self.index.folder.is_dir() or self.index.transcripts.is_dir()
+
+    def read(self, key: str) -> TopicFile:
+        """Return a memory that was found."""
+        if self.folder is None:
+            raise NotFound("There is no memory in this project", where=key)
+        return self.folder.read(key)
 
     def find_store(self, *, create: bool = False) -> Memories | None:
         """Return the store, its history brought up to date; None where there is no memory.

@@ -8,10 +8,9 @@ an address. What is missing is said in one sentence. Only trusted settings name 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -21,8 +20,9 @@ from reverie.errors import NotAvailable, ReverieError
 from reverie.light import dataclass
 from reverie.memory.format.entry import TEAM
 from reverie.memory.prompt import both_modes
-from reverie.settings import Flags, Settings
-from reverie.store.memories import Memories, history_folder
+from reverie.settings import Settings
+from reverie.store.memories import Memories
+from reverie.store.project import Project
 from reverie.world import Notice, Say
 
 if TYPE_CHECKING:
@@ -93,65 +93,54 @@ class TeamChange:
         return {**told, "here": self.here, "there": self.there}
 
 
-@dataclass(frozen=True, slots=True)
-class TeamPlace:
-    """A project, seen from one home, as far as sharing its memory needs it."""
-
-    home: Path
-    root: Path
-    environ: Mapping[str, str]
-    settings: Settings
-    flags: Flags
-
-    @property
-    def is_on(self) -> bool:
-        """Whether sessions share: the flag is on, and no daily log stands against it."""
-        return self.flags.on("team_memory") and not self.flags.on("daily_log")
+def is_on(project: Project) -> bool:
+    """Whether sessions share memory: the flag is on, and no daily log is kept."""
+    return project.flags.on("team_memory") and not project.flags.on("daily_log")
 
 
-def connect(place: TeamPlace, *, seconds: float = SECONDS) -> Shared:
+def connect(project: Project, *, seconds: float = SECONDS) -> Shared:
     """The other side of this project's team; `NotAvailable` says what is missing."""
     from reverie.team.repository import remote_of, repository_of
 
-    settings = place.settings
-    if why := missing(place):
-        raise NotAvailable(f"Team memory is off: {why[0]}", where=str(place.root), do=why[1])
-    repo = settings.team_repository or repository_of(place.root)
+    settings = project.settings
+    if why := missing(project):
+        raise NotAvailable(f"Team memory is off: {why[0]}", where=str(project.root), do=why[1])
+    repo = settings.team_repository or repository_of(project.root)
     url = settings.team_url or ""
     if not is_git(url):
         from reverie.team.client import TeamClient
 
-        return TeamClient(url, place.environ[TOKEN], repo, seconds=seconds)
+        return TeamClient(url, project.environ[TOKEN], repo, seconds=seconds)
     from reverie.team.git import GitRemote
     from reverie.tools.programs import find_program
 
-    program = find_program("git", place.environ.get("PATH"), [place.root])
+    program = find_program("git", project.environ.get("PATH"), [project.root])
     if not program:
         raise NotAvailable("Team memory through git needs git", do="Install git")
-    remote = remote_of(place.root) if url == "git" else url.removeprefix("git+")
-    folder = history_folder(place.home, place.root, place.environ).parent / "team-git"
-    return GitRemote(remote, repo, folder, program=program, environ=place.environ)
+    remote = remote_of(project.root) if url == "git" else url.removeprefix("git+")
+    folder = project.sessions_folder / "team-git"
+    return GitRemote(remote, repo, folder, program=program, environ=project.environ)
 
 
 def is_git(url: str) -> bool:
     return url == "git" or url.startswith("git+")
 
 
-def missing(place: TeamPlace) -> tuple[str, str] | None:
+def missing(project: Project) -> tuple[str, str] | None:
     """What team memory lacks here, and what to do; None where it lacks nothing."""
     from reverie.team.repository import repository_of
 
-    settings = place.settings
+    settings = project.settings
     if not settings.team_url:
         return "no server is set", "Set teamUrl in your own settings, or REVERIE_TEAM_URL"
-    if not is_git(settings.team_url) and not place.environ.get(TOKEN):
+    if not is_git(settings.team_url) and not project.environ.get(TOKEN):
         return "there is no token", f"Set {TOKEN}"
-    if not (settings.team_repository or repository_of(place.root)):
+    if not (settings.team_repository or repository_of(project.root)):
         return (
             "the project has no git remote that names owner/name",
             "Add one, or set teamRepository",
         )
-    if said := both_modes(daily_log=place.flags.on("daily_log"), team=True):
+    if said := both_modes(daily_log=project.flags.on("daily_log"), team=True):
         return said, "Switch the daily log off: reverie flags set daily_log off"
     return None
 
@@ -164,7 +153,7 @@ def mode_of(settings: Settings) -> SyncMode:
 
 def sync_team(
     memories: Memories,
-    place: TeamPlace,
+    project: Project,
     *,
     now: Callable[[], float] = time.time,
     pull_only: bool = False,
@@ -173,16 +162,16 @@ def sync_team(
     """Sync this project's shared memory once."""
     from reverie.team.round import sync
 
-    other = connect(place, seconds=seconds)
-    return sync(memories, other, now=now, mode=mode_of(place.settings), pull_only=pull_only)
+    other = connect(project, seconds=seconds)
+    return sync(memories, other, now=now, mode=mode_of(project.settings), pull_only=pull_only)
 
 
-def team_status(memories: Memories, place: TeamPlace) -> TeamStatus:
+def team_status(memories: Memories, project: Project) -> TeamStatus:
     """What a sync would do."""
     from reverie.team.round import compare
 
-    other = connect(place)
-    both = compare(memories, other, mode_of(place.settings))
+    other = connect(project)
+    both = compare(memories, other, mode_of(project.settings))
     found, blocked = both.found, both.here.blocked
     apart = {*found.returned, *found.lost}
     return TeamStatus(
@@ -198,12 +187,12 @@ def team_status(memories: Memories, place: TeamPlace) -> TeamStatus:
     )
 
 
-def team_changes(memories: Memories, place: TeamPlace) -> list[TeamChange]:
+def team_changes(memories: Memories, project: Project) -> list[TeamChange]:
     """What a sync would take, send or leave, with both texts; nothing is changed."""
     from reverie.team.round import compare
 
-    other = connect(place)
-    both = compare(memories, other, mode_of(place.settings))
+    other = connect(project)
+    both = compare(memories, other, mode_of(project.settings))
     found, here = both.found, both.here
     kinds = {
         **dict.fromkeys(found.push, "push"),
@@ -234,11 +223,11 @@ def team_changes(memories: Memories, place: TeamPlace) -> list[TeamChange]:
     ]
 
 
-def refused_by_server(place: TeamPlace, most: int) -> list[CountedRefusal]:
+def refused_by_server(project: Project, most: int) -> list[CountedRefusal]:
     """What the team's server refused, as far as our token may know it."""
     from reverie.team.client import TeamClient
 
-    other = connect(place)
+    other = connect(project)
     if not isinstance(other, TeamClient):
         raise NotAvailable(
             "A git remote keeps no list of what it refused",
@@ -251,12 +240,12 @@ def refused_by_server(place: TeamPlace, most: int) -> list[CountedRefusal]:
 # As long as a session lives
 
 
-async def pull_at_start(memories: Memories | None, place: TeamPlace, say: Say) -> None:
+async def pull_at_start(memories: Memories | None, project: Project, say: Say) -> None:
     """Take what teammates wrote before a session's head is made; a server that is away, or
     anything else that is wrong, is said and costs a few seconds at most."""
-    if memories is None or not place.is_on:
+    if memories is None or not is_on(project):
         return
-    pull = partial(sync_team, memories, place, pull_only=True, seconds=START_SECONDS)
+    pull = partial(sync_team, memories, project, pull_only=True, seconds=START_SECONDS)
     try:
         done = await anyio.to_thread.run_sync(pull)
     except ReverieError as error:
@@ -268,14 +257,14 @@ async def pull_at_start(memories: Memories | None, place: TeamPlace, say: Say) -
 
 @asynccontextmanager
 async def shared_while_open(
-    memories: Memories | None, place: TeamPlace, say: Say
+    memories: Memories | None, project: Project, say: Say
 ) -> AsyncGenerator[None]:
     """What changes below `team/` while the block runs is pushed when it has come to rest, and
     what is left once more at the end."""
-    if memories is None or not place.is_on:
+    if memories is None or not is_on(project):
         yield
         return
-    if why := missing(place):
+    if why := missing(project):
         say(Notice("team", f"team memory is off: {why[0]}. {why[1]}", "warning"))
         yield
         return
@@ -283,25 +272,25 @@ async def shared_while_open(
     told: set[str] = set()
     try:
         async with anyio.create_task_group() as group:
-            group.start_soon(_watch, memories, place, say, stop, told)
+            group.start_soon(_watch, memories, project, say, stop, told)
             try:
                 yield
             finally:
                 stop.set()
                 group.cancel_scope.cancel()
                 with anyio.CancelScope(shield=True):
-                    await _push_rest(memories, place, say, told)
+                    await _push_rest(memories, project, say, told)
     except BaseExceptionGroup as many:  # the watcher never raises: it is what the block raised
         raise many.exceptions[0] from None
 
 
 async def _watch(
-    memories: Memories, place: TeamPlace, say: Say, stop: anyio.Event, told: set[str]
+    memories: Memories, project: Project, say: Say, stop: anyio.Event, told: set[str]
 ) -> None:
     from reverie.team.watch import changes, keep_pushing
 
     async def push() -> SyncReport:
-        return await anyio.to_thread.run_sync(partial(sync_team, memories, place))
+        return await anyio.to_thread.run_sync(partial(sync_team, memories, project))
 
     try:
         memories.folder.make_folder(TEAM)
@@ -310,10 +299,10 @@ async def _watch(
         say(Notice("team", f"shared memory is pushed only at the end: {error}", "warning"))
 
 
-async def _push_rest(memories: Memories, place: TeamPlace, say: Say, told: set[str]) -> None:
+async def _push_rest(memories: Memories, project: Project, say: Say, told: set[str]) -> None:
     from reverie.team.watch import tell_blocked
 
-    push = partial(sync_team, memories, place, seconds=START_SECONDS)
+    push = partial(sync_team, memories, project, seconds=START_SECONDS)
     try:
         tell_blocked(await anyio.to_thread.run_sync(push), say, told)
     except ReverieError as error:

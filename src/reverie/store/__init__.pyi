@@ -59,8 +59,6 @@ from reverie.store.lock import take as take
 from reverie.store.lock import take_turn as take_turn
 from reverie.store.long_index import LongIndexes as LongIndexes
 from reverie.store.memories import Memories as Memories
-from reverie.store.memories import history_folder as history_folder
-from reverie.store.memories import memory_folder as memory_folder
 from reverie.store.memory import MAX_INDEX as MAX_INDEX
 from reverie.store.memory import MemoryFolder as MemoryFolder
 from reverie.store.objects import LARGEST as LARGEST
@@ -73,6 +71,7 @@ from reverie.store.plain import open_plain as open_plain
 from reverie.store.plain import read_plain as read_plain
 from reverie.store.plain import temporary as temporary
 from reverie.store.project import Project as Project
+from reverie.store.project import agent_memories as agent_memories
 from reverie.store.project import work_root as work_root
 from reverie.store.recall.index import MAX_INDEXED as MAX_INDEXED
 from reverie.store.recall.index import HitKind as HitKind

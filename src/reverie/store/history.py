@@ -48,7 +48,6 @@ from reverie.transcript.blocks import dump
 from reverie.world import Notice, Say, say_nothing
 
 LOG = "log.jsonl"
-NAME = "memory-history"
 _PREFIX = 4
 _TICK = 2 * 10**9
 _FEW = 4_000

@@ -11,12 +11,12 @@ disk leaves the old file as it was and raises.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from reverie.errors import InvalidInput, NotFound, ReverieError, StoreError
 from reverie.light import dataclass
-from reverie.memory import paths, secrets
+from reverie.memory import secrets
 from reverie.memory.format import entry as entries
 from reverie.memory.format.entry import TopicFile, sort_of, summary_of, title_of
 from reverie.memory.format.index import pointers_with, without
@@ -39,7 +39,7 @@ from reverie.store import landing
 from reverie.store.changes import FileChange, SavedFile
 from reverie.store.files import Folder
 from reverie.store.heads import ALIKE
-from reverie.store.history import NAME, History
+from reverie.store.history import History
 from reverie.store.lists import ForgottenWords, Review, ReviewItem
 from reverie.store.long_index import LongIndexes
 from reverie.store.memory import LONG_INDEX, MemoryFolder
@@ -128,12 +128,16 @@ class Memories:
     def of(cls, project: Project, *, now: Callable[[], float], say: Say = say_nothing) -> Memories:
         """Open a project's memory; make its folders where they are missing."""
         project.claim()
-        home, root, environ = project.home, project.root, project.environ
-        places.project_folder(home, root, environ=environ)
-        folder = memory_folder(home, root, project.settings)
-        history = history_folder(home, root, environ)
-        memories = cls(folder, history, home, now=now, say=say, settings=project.settings)
-        memories.project = root
+        places.project_folder(project.home, project.root, environ=project.environ)
+        memories = cls(
+            project.memory_folder,
+            project.history_folder,
+            project.home,
+            now=now,
+            say=say,
+            settings=project.settings,
+        )
+        memories.project = project.root
         try:
             landing.finish(memories)
         except ReverieError as error:
@@ -405,18 +409,6 @@ class Memories:
 
     def drop(self, item: ReviewItem) -> None:
         self.review.drop(item, self.now())
-
-
-def memory_folder(home: Path, root: Path, settings: Settings) -> Path:
-    """Where a project's memory lies or would lie; nothing is made."""
-    project = places.find_project_folder(paths.base(settings, home), root)
-    return paths.resolve(settings, project).folder
-
-
-def history_folder(home: Path, root: Path, environ: Mapping[str, str]) -> Path:
-    """Where the versions of a project's memory are kept; nothing is made."""
-    project = places.find_project_folder(home, root)
-    return places.transcripts_folder(project, home, environ) / NAME
 
 
 def _is_there(undone: UndoneVersion) -> bool:

@@ -8,19 +8,23 @@ is made; `reload` reads them again. Nothing is opened here, and only `claim` wri
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from reverie.errors import InvalidInput
+from reverie.errors import InvalidInput, PathRefused
 from reverie.light import dataclass
+from reverie.memory import paths
 from reverie.settings import Flags, Loaded, Settings, environment, load
 from reverie.settings.sources import override
 from reverie.settings.values import Problem
 from reverie.store import addresses
 from reverie.store import home as places
 
+HISTORY = "memory-history"
+AGENT_HISTORY = "agent-memory-history"
 Scope: TypeAlias = Literal["agent", "user", "project", "personal"]
 GivenSettings: TypeAlias = Settings | Mapping[str, object] | None
 
@@ -60,12 +64,7 @@ class Project:
             root = addresses.named_project(base, name)
             return cls._addressed(base, root, known, settings, name).part(user, agent)
         root = places.canonical_root(folder)
-        chosen, problems = _settings(settings, known, base, root)
-        is_address = places.is_address(base, root)
-        if is_address:
-            chosen = _kept_apart(chosen)
-        found = cls(base, root, folder, known, chosen, problems, is_address=is_address)
-        return found.part(user, agent)
+        return cls._rooted(base, root, folder, known, settings).part(user, agent)
 
     @classmethod
     def personal(
@@ -78,6 +77,21 @@ class Project:
         """Find what belongs to the person who runs the process, and to no project."""
         base, known = home_and_environment(home, environ)
         return cls._addressed(base, addresses.personal_project(base), known, settings, "")
+
+    @classmethod
+    def _rooted(
+        cls,
+        home: Path,
+        root: Path,
+        cwd: Path,
+        environ: Mapping[str, str],
+        settings: GivenSettings,
+    ) -> Project:
+        chosen, problems = _settings(settings, environ, home, root)
+        is_address = places.is_address(home, root)
+        if is_address:
+            chosen = _kept_apart(chosen)
+        return cls(home, root, cwd, environ, chosen, problems, is_address=is_address)
 
     @classmethod
     def _addressed(
@@ -124,7 +138,7 @@ class Project:
 
     def sibling(self, root: Path) -> Project:
         """Return the project of another root in the same home."""
-        return Project.at(root, home=self.home, environ=self.environ)
+        return self._rooted(self.home, root, root, self.environ, None)
 
     def reload(self) -> Project:
         """Return it with its settings as they are on disk now."""
@@ -167,23 +181,29 @@ class Project:
         return places.find_project_folder(self.home, self.root)
 
     @property
+    def sessions_folder(self) -> Path:
+        """The folder of its transcripts, memory history and indexes; nothing is made."""
+        return places.transcripts_folder(self.folder(), self.home, self.environ)
+
+    @property
     def memory_folder(self) -> Path:
         """The folder of its Markdown files; nothing is made."""
         if self.is_address and self.settings.remote_memory_dir is None:
-            return self.root / "memory"
-        from reverie.store.memories import memory_folder
+            return self.root / paths.FOLDER
+        below = places.find_project_folder(paths.base(self.settings, self.home), self.root)
+        return paths.resolve(self.settings, below).folder
 
-        return memory_folder(self.home, self.root, self.settings)
+    @property
+    def history_folder(self) -> Path:
+        """The folder of its memory's versions; nothing is made."""
+        return self.sessions_folder / HISTORY
 
     @property
     def has_memory(self) -> bool:
         """Whether there is a memory to read."""
         if self.is_address and not places.is_address(self.home, self.root):
             return False
-        from reverie.store.memories import history_folder
-
-        kept = history_folder(self.home, self.root, self.environ)
-        return self.memory_folder.is_dir() or kept.is_dir()
+        return self.memory_folder.is_dir() or self.history_folder.is_dir()
 
     def claim(self) -> None:
         """Make the folder of an address."""
@@ -247,3 +267,26 @@ def _settings(
 def _kept_apart(settings: Settings) -> Settings:
     """Leave out where a project's memory is kept: an address has a folder of its own."""
     return replace(settings, memory_path_override=None, auto_memory_directory=None)
+
+
+# --- the memories of agents' types
+
+
+def agent_memory(project: Project, agent: str, scope: paths.Scope) -> tuple[Path, Path]:
+    """Return the memory folder of an agent's type, and where its versions are kept."""
+    home, root = project.home, project.root
+    base = paths.base(project.settings, home)
+    remote = None if base == home else places.find_project_folder(base, root)
+    folder = paths.agent_folder(agent, scope, home=home, root=root, remote_project=remote).folder
+    above = home if scope == "user" else project.sessions_folder
+    return folder, above / AGENT_HISTORY / scope / folder.name
+
+
+def agent_memories(project: Project) -> Iterator[tuple[Path, Path]]:
+    """Yield every agent's memory folder of this home and project, each with its history."""
+    for scope in paths.SCOPES:
+        above = agent_memory(project, "any", scope)[0].parent
+        for name in sorted(os.listdir(above)) if above.is_dir() else ():
+            if (above / name).is_dir() and not (above / name).is_symlink():
+                with suppress(PathRefused):  # no agent's: left alone
+                    yield agent_memory(project, name, scope)

@@ -5,26 +5,37 @@ written out, duplicates merged, contradictions settled for the newer statement, 
 led right. They land as one step of the history, whole or not at all, so that an undo takes them
 back together. What was merged is as trusted as the least trusted part of it. Secrets, junk and
 orders are named and left: what becomes of them is for a person to say.
+
+Files anywhere are searched for secrets alone, by line and rule. That changes nothing, follows no
+link, never hangs on a pipe, and never gives the secret back: a file whose very name holds one is
+told by its number. Of rules it says which a call would break, and sets what one may do.
 """
 
 from __future__ import annotations
 
+import os
+import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reverie.errors import InvalidInput, NotFound, ReverieError, ScanFailed, SecretFound, StoreError
 from reverie.memory.format.entry import MAX_READ, is_topic, shown
+from reverie.memory.rules import reading
+from reverie.memory.rules.match import LEVELS, OFF, REMIND, CompiledRule
+from reverie.memory.secrets import SecretHit, scan
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin, Version, trust_in
 from reverie.store import landing
 from reverie.store.fences import Fence
 from reverie.store.files import Changed
 from reverie.store.memories import Memories
-from reverie.store.plain import digest
+from reverie.store.plain import digest, read_plain
+from reverie.store.project import Project
+from reverie.store.rules import RuleStore
 from reverie.store.written import written_times
-from reverie.upkeep.place import ProjectPlace
 
 if TYPE_CHECKING:
     from reverie.memory.claims import Claim
@@ -34,6 +45,8 @@ if TYPE_CHECKING:
 
 SECONDS = 20.0
 """Time for looking up in the repository what all memories name."""
+LARGEST = 16 << 20
+"""Bytes that a file may have; a larger one is not searched, and says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +74,7 @@ class MemoryFix:
         }
 
 
-def check_memory(memories: Memories | None, place: ProjectPlace) -> HygieneReport:
+def check_memory(memories: Memories | None, place: Project) -> HygieneReport:
     """The faults of a project's memory, and its score."""
     from reverie.memory.hygiene.check import CheckInput, check
 
@@ -87,7 +100,7 @@ def _finding(one: Finding) -> dict[str, Any]:
 # --- looking
 
 
-def _input(memories: Memories, place: ProjectPlace) -> CheckInput:
+def _input(memories: Memories, place: Project) -> CheckInput:
     """The folder as a check sees it, and the repository beside it."""
     from reverie.memory.hygiene.check import CheckInput
 
@@ -132,9 +145,7 @@ def _trust(memories: Memories) -> TrustIn:
     return trust
 
 
-def _present(
-    files: Mapping[str, bytes], place: ProjectPlace
-) -> tuple[Present | None, tuple[str, ...]]:
+def _present(files: Mapping[str, bytes], place: Project) -> tuple[Present | None, tuple[str, ...]]:
     """Whether the repository has what the memories name, and what there was no time to look for;
     nobody to ask where there is no repository."""
     if not (place.root / ".git").exists():
@@ -204,7 +215,7 @@ def _shown(data: bytes | None) -> str | None:
     return None if data is None else shown(data)
 
 
-def plan_fix(memories: Memories, place: ProjectPlace) -> FixPlan:
+def plan_fix(memories: Memories, place: Project) -> FixPlan:
     """The repairs that would be made now; nothing is changed."""
     from reverie.memory.branch_changes import verdict
     from reverie.memory.repair.repair import kept, repaired
@@ -242,7 +253,7 @@ def plan_fix(memories: Memories, place: ProjectPlace) -> FixPlan:
 
 def fix_memory(
     memories: Memories,
-    place: ProjectPlace,
+    place: Project,
     origin: Origin,
     fence: Fence | None = None,
     *,
@@ -299,3 +310,94 @@ def _land(
     trust = landing.least_trusted(memories, there, Trust.USER)
     by = replace(origin, trust=trust, note=why)
     return landing.land(memories, done.files, given.files, by, fence=fence)
+
+
+# --- files that hold a secret
+
+
+@dataclass(frozen=True, slots=True)
+class SecretPlace:
+    """Where a secret is; line 0 is the file's name, or the whole file if it could not be read."""
+
+    file: str
+    line: int
+    rule: str
+
+
+def scan_files(path: Path) -> tuple[int, list[SecretPlace]]:
+    """The number of files at or below the path, and the secrets in them."""
+    if not os.path.lexists(path):
+        raise NotFound("There is nothing to scan", where=str(path))
+    files = sorted(_files(path))
+    return len(files), [one for n, file in enumerate(files, 1) for one in _secrets(path, file, n)]
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """The files at or below the path; links are not followed."""
+    if path.is_symlink() or not path.is_dir():
+        yield path
+        return
+    for folder, _, names in os.walk(path):
+        yield from (Path(folder, name) for name in names)
+
+
+def _secrets(root: Path, file: Path, number: int) -> Iterator[SecretPlace]:
+    name = file.name if file == root else file.relative_to(root).as_posix()
+    try:
+        data = _read(file)
+        hits = () if data is None else scan(data, name)
+    except (OSError, ReverieError):
+        hits = (SecretHit("scan-failed", 0),)
+        name = name if _is_clean(name) else f"[name withheld, file {number}]"
+    if any(not hit.line and hit.rule != "scan-failed" for hit in hits):
+        name = f"[name withheld, file {number}]"
+    yield from (SecretPlace(name, hit.line, hit.rule) for hit in hits)
+
+
+def _is_clean(name: str) -> bool:
+    try:
+        return not scan("", name)
+    except ScanFailed:
+        return False
+
+
+def _read(file: Path) -> bytes | None:
+    """The file's bytes; none where it is a link, a pipe or the like."""
+    if not stat.S_ISREG(file.lstat().st_mode):
+        return None
+    data = read_plain(file, LARGEST)
+    if data is not None and len(data) > LARGEST:
+        raise ScanFailed("The file is too large to be searched")
+    return data
+
+
+# --- rules at the user's word
+
+
+def matches(
+    memories: Memories, root: Path, cwd: Path, tool: str, given: object
+) -> list[CompiledRule]:
+    """The rules that a call would break, were it made now."""
+    book = RuleStore(memories, root).book()
+    return book.look(
+        tool,
+        given,
+        cwd=os.path.realpath(cwd),
+        root=os.path.realpath(root),
+        user=os.path.expanduser("~"),
+        resolve=os.path.realpath,
+    )
+
+
+def set_level(memories: Memories, name: str, level: str, origin: Origin) -> str:
+    """Let a rule do more or less, at the user's word; gives its file."""
+    if level not in LEVELS:
+        do = f"It is {', '.join(LEVELS)}"
+        raise InvalidInput("There is no such level", where=level[:80], do=do)
+    one = memories.find(name)
+    data = one.with_value(level, reading.LEVEL).data
+    if data == one.data:  # somebody else wrote it there: now it is the user's word
+        again = one.with_value(OFF if level != OFF else REMIND, reading.LEVEL).data
+        memories.save(one.key, again, origin, reviewed=True)
+    memories.save(one.key, data, origin, reviewed=True)
+    return one.key

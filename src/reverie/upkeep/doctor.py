@@ -25,10 +25,13 @@ from reverie.providers.choose import model_for
 from reverie.providers.extras import install_command
 from reverie.providers.openai import OpenAIModel
 from reverie.providers.prices import dollars, money
+from reverie.session.library import Library
+from reverie.session.open_memory import find_memory
 from reverie.settings.values import read_object
 from reverie.store import home as places
 from reverie.store.journal import BadLine, Journal, LineFault
 from reverie.store.lock import FileLock
+from reverie.store.project import Project
 from reverie.text.counts import plural, size
 from reverie.text.terminal import line
 from reverie.transcript.blocks import text_block
@@ -38,8 +41,7 @@ from reverie.transcript.request import Request, render
 from reverie.transcript.view import EMPTY
 from reverie.upkeep import home_files
 from reverie.upkeep.installed import KnownClients
-from reverie.upkeep.memory import find_memory, list_memories
-from reverie.upkeep.place import ProjectPlace
+from reverie.upkeep.memory import list_memories
 from reverie.upkeep.plugin import is_outdated
 from reverie.upkeep.proxy_address import ProxyAddress, known_token, object_in, status
 from reverie.upkeep.retention import holder
@@ -91,7 +93,7 @@ class Check:
 class Examination:
     """What is looked at, and whether faults are to be fixed."""
 
-    place: ProjectPlace
+    place: Project
     fix: bool = False
     trial: bool = False  # whether the model is asked a word, which may cost a little
 
@@ -144,7 +146,7 @@ def _extras(_: Examination) -> Iterator[Check]:
 
 def _model(examined: Examination) -> Iterator[Check]:
     place = examined.place
-    settings = replace(place.loaded().settings, provider_retries=0)
+    settings = replace(place.settings, provider_retries=0)
     try:
         model = model_for("", place.environ, settings)
     except ReverieError as error:
@@ -241,7 +243,7 @@ def _temporary(examined: Examination) -> Iterator[Check]:
 
 def _settings(examined: Examination) -> Iterator[Check]:
     place = examined.place
-    found = [*place.loaded().problems, *place.flags().problems()]
+    found = [*place.problems, *place.flags.problems()]
     for problem in dict.fromkeys(found):
         state: CheckState = "problem" if problem.level == "error" else "note"
         yield Check("settings", state, str(problem), "Correct the file that it names")
@@ -280,7 +282,7 @@ def _memory(examined: Examination) -> Iterator[Check]:
 
 
 def _transcripts(examined: Examination) -> Iterator[Check]:
-    library = examined.place.library()
+    library = Library.find(examined.place)
     files = library.sessions() if library else []
     if library is None or not files:
         yield Check("sessions", "ok", "none yet")
@@ -309,7 +311,7 @@ _DAMAGED = "Check the disk; all other lines still count"
 
 def _locks(examined: Examination) -> Iterator[Check]:
     place = examined.place
-    library = place.library()
+    library = Library.find(place)
     held = [
         f"{file.id} by {who}"
         for file in (library.sessions() if library else [])

@@ -16,19 +16,19 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import time
 import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from reverie.errors import NotFound, PathRefused, ReverieError
+from reverie.errors import NotFound, PathRefused
 from reverie.memory.words import ForgetWords
 from reverie.session.listing import FILE as LISTING
 from reverie.store import home as places
 from reverie.store.addresses import address_folders
 from reverie.store.files import Folder
-from reverie.store.history import NAME
 from reverie.store.journal import Journal
 from reverie.store.keys import is_temporary
 from reverie.store.lists import FORGOTTEN as HASHES
@@ -37,6 +37,7 @@ from reverie.store.lock import FileLock
 from reverie.store.memory import MemoryFolder
 from reverie.store.objects import OBJECTS
 from reverie.store.plain import read_plain
+from reverie.store.project import HISTORY, Project, agent_memories
 from reverie.upkeep.forgetting import Rewriter, TouchedFile
 
 LOCK = ".reverie-forget.lock"
@@ -79,7 +80,7 @@ class ForgetReport:
 
 
 @dataclass(slots=True)
-class Forgetting:
+class ForgetRun:
     """One home, and the memory folders that lie outside it, each with its history."""
 
     home: Path
@@ -89,6 +90,13 @@ class Forgetting:
     step: ForgetProgress = lambda _: None
     new_id: Callable[[], str] = lambda: str(uuid4())
     searched: int = field(default=0, init=False)
+
+    @classmethod
+    def of(cls, project: Project) -> ForgetRun:
+        """Prepare to forget in a project's home, and in its memories that lie elsewhere."""
+        folder, home = project.memory_folder, project.home
+        outside = [] if folder.is_relative_to(home) else [(folder, project.history_folder)]
+        return cls(home, project.environ, time.time, [*outside, *agent_memories(project)])
 
     def run(self, text: str, *, dry_run: bool = False) -> ForgetReport:
         """Forget these words; a dry run only says where they are."""
@@ -182,10 +190,10 @@ class Forgetting:
         for name in sorted(os.listdir(projects)) if projects.is_dir() else ():
             project = projects / name
             kept = places.transcripts_folder(project, self.home, self.environ)
-            found.append((project / "memory", kept / NAME))
+            found.append((project / "memory", kept / HISTORY))
             for one in address_folders(kept):
                 of_one = places.transcripts_folder(one, self.home, self.environ)
-                found.append((one / "memory", of_one / NAME))
+                found.append((one / "memory", of_one / HISTORY))
         return found
 
     def _ours(self, hit: ForgetHit) -> bool:
@@ -305,16 +313,3 @@ def read_whole(path: Path) -> bytes:
         return read_plain(path, os.lstat(path).st_size) or b""
     except OSError:
         return b""
-
-
-def unfinished(home: Path) -> int:
-    """How many things were begun to be forgotten and not seen through."""
-    if not (home / HASHES).is_dir():
-        return 0
-    marks = ForgottenWords(home, create=False)
-    try:
-        return len(marks.unfinished())
-    except ReverieError:
-        return 0
-    finally:
-        marks.close()

@@ -1,30 +1,16 @@
-"""The memory of a project as every door opens it, and what it lists of it.
-
-Looking makes nothing where there is no memory yet. Where there is, what editors and other
-programs wrote since is recorded first, so that every door sees the whole history; a folder
-that cannot be written is still shown.
-"""
+"""The memories of a project in a list: rows, words searched for, values for JSON."""
 
 from __future__ import annotations
 
-import contextlib
 import re
-import time
 import unicodedata
-from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
-from reverie.errors import ReverieError
 from reverie.memory.format.entry import TopicFile
 from reverie.memory.versions import Origin, Version
-from reverie.store import home as places
 from reverie.store.lists import ReviewItem
-from reverie.store.memories import Memories, history_folder, memory_folder
-from reverie.text.counts import plural
-from reverie.upkeep.forget import unfinished
-from reverie.upkeep.place import ProjectPlace
-from reverie.world import Notice, Say
+from reverie.store.memories import Memories
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,38 +34,6 @@ class MemoryMatch:
     name: str
     count: int
     lines: tuple[tuple[int, str], ...]
-
-
-@contextlib.contextmanager
-def find_memory(
-    place: ProjectPlace, say: Say, *, create: bool = False
-) -> Generator[Memories | None]:
-    """The project's memory; None where there is none and none is to be made."""
-    settings = place.settings
-    folder = memory_folder(place.home, place.root, settings)
-    kept = history_folder(place.home, place.root, place.environ)
-    if not create and not folder.is_dir() and not kept.is_dir():
-        places.check_folder(place.home)
-        yield None
-        return
-    with Memories.of(place.project, now=time.time, say=say) as memories:
-        try:
-            memories.look()
-        except ReverieError as error:
-            say(Notice("memory", f"What others wrote could not be recorded: {error}", "warning"))
-        left = unfinished(place.home)
-        if left:
-            begun = f"{plural(left, 'forget')} cut off: forget the same words again to finish"
-            say(Notice("memory", begun, "warning"))
-        yield memories
-
-
-@contextlib.contextmanager
-def open_memory(place: ProjectPlace, say: Say) -> Generator[Memories]:
-    """The project's memory, made where it is missing."""
-    with find_memory(place, say, create=True) as memories:
-        assert memories is not None
-        yield memories
 
 
 def list_memories(memories: Memories) -> list[MemoryRow]:

@@ -17,10 +17,10 @@ from typing import Any
 from reverie.errors import NotFound, StoreError
 from reverie.memory.versions import Version, trust_in
 from reverie.store.memories import Memories
+from reverie.store.project import Project
 from reverie.upkeep.check import check_memory, report_value
 from reverie.upkeep.derived import Derived
 from reverie.upkeep.memory import fold_case
-from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.timeline import Values
 
 PAGE = 50
@@ -68,7 +68,7 @@ class MemoryQuery:
 class MemoryRows:
     """The derived rows of one project's memories."""
 
-    def __init__(self, base: Derived, place: ProjectPlace) -> None:
+    def __init__(self, base: Derived, place: Project) -> None:
         self.base = base
         self.place = place
 

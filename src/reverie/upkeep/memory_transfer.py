@@ -30,7 +30,7 @@ from reverie.store.lists import REVIEW
 from reverie.store.memories import Memories
 from reverie.store.objects import OBJECTS
 from reverie.store.plain import read_plain
-from reverie.upkeep.place import ProjectPlace
+from reverie.store.project import Project
 from reverie.world import Notice, Say
 
 Program = Literal["claude", "codex", "gemini", "agents"]
@@ -100,7 +100,7 @@ def keep_time(memories: Memories, key: str, at: int) -> None:
 # --- what other programs keep
 
 
-def files_of_program(program: Program, place: ProjectPlace) -> Iterator[ImportCandidate]:
+def files_of_program(program: Program, place: Project) -> Iterator[ImportCandidate]:
     """What another program keeps for this project and its user."""
     user = Path(place.environ.get("HOME", "") or os.path.expanduser("~"))
     if program == "claude":

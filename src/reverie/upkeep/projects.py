@@ -9,60 +9,59 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 
 from reverie.errors import ReverieError
 from reverie.settings.values import read_object
 from reverie.store import home as places
-from reverie.upkeep.place import ProjectPlace
+from reverie.store.project import Project
 
 _MARKED = re.compile(r"(?:(.+)-)?[0-9a-f]{24}", re.ASCII)
 
 
-def home_projects(place: ProjectPlace) -> dict[str, ProjectPlace]:
-    """All projects of a home by their keys, those first whose names come first."""
-    found = {key: _project(place, key) for key in _keys(place)}
-    there = [(key, one) for key, one in found.items() if one is not None]
-    there.sort(key=lambda pair: (project_name(pair[1]).casefold(), str(pair[1].root)))
+def home_projects(project: Project) -> dict[str, Path]:
+    """Return the roots of a home's projects by their keys, in the order of their names."""
+    found = {key: _root(project.home, key) for key in _keys(project.home)}
+    there = [(key, root) for key, root in found.items() if root is not None]
+    there.sort(key=lambda pair: (project_name(project.home, pair[1]).casefold(), str(pair[1])))
     return dict(there)
 
 
-def find_project(place: ProjectPlace, key: str) -> ProjectPlace | None:
-    """The project of a key; None where the home has none of it."""
-    return _project(place, key) if key in _keys(place) else None
+def find_project(project: Project, key: str) -> Project | None:
+    """Return the project of a key in the same home; None where there is none."""
+    root = _root(project.home, key) if key in _keys(project.home) else None
+    return None if root is None else project.sibling(root)
 
 
-def project_key(place: ProjectPlace) -> str:
-    """What a project is called by among those of its home; nothing where it is not one of them."""
-    folder = place.folder()
-    return folder.name if folder.parent == place.home / "projects" else ""
+def project_key(project: Project) -> str:
+    """Return a project's key among those of its home; empty where it is not one of them."""
+    folder = project.folder()
+    return folder.name if folder.parent == project.home / "projects" else ""
 
 
-def project_name(place: ProjectPlace) -> str:
-    """What people call a project: its folder's name, or the name it has instead of a folder."""
-    name = place.root.name
-    marked = _MARKED.fullmatch(name) if places.is_address(place.home, place.root) else None
+def project_name(home: Path, root: Path) -> str:
+    """Return what people call a project: its folder's name, or the name it has instead."""
+    marked = _MARKED.fullmatch(root.name) if places.is_address(home, root) else None
     if marked is not None:
         return marked[1] or "unnamed"
-    return name or "/"
+    return root.name or "/"
 
 
-def _keys(place: ProjectPlace) -> list[str]:
+def _keys(home: Path) -> list[str]:
     try:
-        with os.scandir(place.home / "projects") as found:
+        with os.scandir(home / "projects") as found:
             return [one.name for one in found if one.is_dir(follow_symlinks=False)]
     except OSError:
         return []
 
 
-def _project(place: ProjectPlace, key: str) -> ProjectPlace | None:
-    folder = place.home / "projects" / key
-    root = read_object(folder / places.OWNER)[0].get("root")
-    if not isinstance(root, str) or not os.path.isabs(root) or not os.path.isdir(root):
+def _root(home: Path, key: str) -> Path | None:
+    folder = home / "projects" / key
+    owner = read_object(folder / places.OWNER)[0].get("root")
+    if not isinstance(owner, str) or not os.path.isabs(owner) or not os.path.isdir(owner):
         return None
     try:
-        found = replace(place, root=places.canonical_root(Path(root)))
-        return found if found.folder() == folder else None
+        root = places.canonical_root(Path(owner))
+        return root if places.find_project_folder(home, root) == folder else None
     except ReverieError:
         return None

@@ -27,10 +27,10 @@ from reverie.session.library import Library
 from reverie.store.files import Folder
 from reverie.store.memories import Memories
 from reverie.store.plain import digest
+from reverie.store.project import Project
 from reverie.store.rules import RuleStore
 from reverie.upkeep.check import check_memory
 from reverie.upkeep.metrics import Day, Metrics, days, figures
-from reverie.upkeep.place import ProjectPlace
 
 TREND = "hygiene.jsonl"
 WEEK = 7 * 86_400
@@ -114,10 +114,10 @@ class Stats:
 
 
 def project_stats(
-    place: ProjectPlace, memories: Memories | None, now: float, *, everything: bool
+    place: Project, memories: Memories | None, now: float, *, everything: bool
 ) -> Stats:
     """The figures of this week's sessions, or of all; today's score of the memory is noted."""
-    settings, library = place.loaded().settings, place.library()
+    settings, library = place.settings, Library.find(place)
     since = 0.0 if everything else now - WEEK
     found = Metrics()
     if library is not None:
@@ -135,7 +135,7 @@ def project_stats(
     )
 
 
-def _rules(memories: Memories, place: ProjectPlace, since: float) -> dict[str, int]:
+def _rules(memories: Memories, place: Project, since: float) -> dict[str, int]:
     """What the rules of the project did since a moment."""
     first = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d")
     total: dict[str, int] = {}
@@ -146,10 +146,10 @@ def _rules(memories: Memories, place: ProjectPlace, since: float) -> dict[str, i
     return total
 
 
-def _spent(place: ProjectPlace, now: float) -> list[Day]:
+def _spent(place: Project, now: float) -> list[Day]:
     if not place.home.is_dir():
         return []
-    budget = Budget(Folder(place.home), place.loaded().settings, SystemClock())
+    budget = Budget(Folder(place.home), place.settings, SystemClock())
     try:
         return list(days(budget, now))
     finally:
@@ -159,18 +159,16 @@ def _spent(place: ProjectPlace, now: float) -> list[Day]:
 # --- the memory's trend
 
 
-def last_checked(place: ProjectPlace) -> MemoryDay | None:
+def last_checked(place: Project) -> MemoryDay | None:
     """The memory's state as it was last noted; nothing is checked for it."""
-    library = place.library()
+    library = Library.find(place)
     if library is None:
         return None
     with Folder(library.path, create=False) as folder:
         return next(reversed(list(_known_days(folder))), None)
 
 
-def _trend(
-    memories: Memories, place: ProjectPlace, library: Library, now: float
-) -> list[MemoryDay]:
+def _trend(memories: Memories, place: Project, library: Library, now: float) -> list[MemoryDay]:
     """What was noted before, and today."""
     today = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")
     with Folder(library.path) as folder:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from reverie.errors import StoreError
 from reverie.settings.values import parse_object
 from reverie.store import local_settings
-from reverie.upkeep.place import ProjectPlace
+from reverie.store.project import Project
 
 NAME = "simple"
 
@@ -27,12 +27,12 @@ class ProjectSwitch:
     where: str  # the file or variable that says so; empty where nothing does
 
 
-def is_on(place: ProjectPlace) -> ProjectSwitch:
-    loaded = place.loaded()
+def is_on(place: Project) -> ProjectSwitch:
+    loaded = place.load()
     return ProjectSwitch(not loaded.settings.simple, loaded.origins[NAME].place)
 
 
-def switch(place: ProjectPlace, *, on: bool) -> ProjectSwitch:
+def switch(place: Project, *, on: bool) -> ProjectSwitch:
     """Put it on or off, in the project's local settings; says how it stands then."""
     if is_on(place).on is not on:
         local_settings.change(

@@ -9,36 +9,51 @@ and the fleet call these. A job that has landed before does nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager
+import time
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from anyio import to_thread
 
+from reverie.clock import SystemClock
 from reverie.errors import Held, NotFound, PathRefused
+from reverie.layers.dreaming import Gates
 from reverie.light import dataclass
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
+from reverie.session.budget import Budget
+from reverie.session.compaction.summariser import NamedSummariser, summariser_for
+from reverie.session.context import index_files, memory_section
+from reverie.session.dream.branch import Dream
+from reverie.session.dream.run import Dreamer, dream, told
+from reverie.session.dream.watch import touched, undistilled
+from reverie.session.extraction.landing import WordsSource
+from reverie.session.extraction.past import Learned, LearnProgress, PastSession, learn, unwatched
+from reverie.session.extraction.run import ExtractionContext, guards_at
+from reverie.session.fork import worker_world
+from reverie.session.library import Library, find_session, home_libraries
+from reverie.session.open_memory import find_memory
+from reverie.session.options import Head
 from reverie.store import fences
+from reverie.store import home as places
 from reverie.store.addresses import address_folders
+from reverie.store.consolidation import Consolidation
 from reverie.store.fences import Fence
-from reverie.store.memories import Memories, history_folder
+from reverie.store.files import Folder
+from reverie.store.memories import Memories
+from reverie.store.project import Project
+from reverie.tools import standard
+from reverie.transcript.records import HeadSet
 from reverie.upkeep import transfer
-from reverie.upkeep.memory import find_memory
-from reverie.upkeep.place import ProjectPlace, find_session
+from reverie.upkeep.check import fix_memory
 from reverie.world import Model, Notice, Say, say_nothing
 
-if TYPE_CHECKING:
-    from reverie.session.budget import Budget
-    from reverie.session.dream.branch import Dream
-    from reverie.session.dream.run import Dreamer
-    from reverie.session.extraction.past import Learned, LearnProgress, PastSession
-    from reverie.session.extraction.run import ExtractionContext
-
 Result: TypeAlias = Literal["done", "passed over", "failed"]
-Shown: TypeAlias = "Callable[[Dream], None]"
+Shown: TypeAlias = Callable[[Dream], None]
+SYSTEM = "You look back at a session that is over, and keep what is worth remembering."
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +76,7 @@ ALREADY = TaskOutcome("done", "already", "it was done before")
 
 @dataclass(frozen=True, slots=True)
 class TaskRun:
-    """What every task is handed beside its place."""
+    """What every task is handed beside its project."""
 
     model: Model
     fence: Fence | None = None
@@ -70,15 +85,15 @@ class TaskRun:
 
 
 @asynccontextmanager
-async def entered(place: ProjectPlace, run: TaskRun) -> AsyncGenerator[Memories | TaskOutcome]:
+async def entered(project: Project, run: TaskRun) -> AsyncGenerator[Memories | TaskOutcome]:
     """The memory, or why there is nothing to do. Whoever has the memory just now is waited for
     beside the loop: other jobs and a worker's signs of life go on."""
     with ExitStack() as opened:
-        yield await to_thread.run_sync(_enter, opened, place, run)
+        yield await to_thread.run_sync(_enter, opened, project, run)
 
 
-def _enter(opened: ExitStack, place: ProjectPlace, run: TaskRun) -> Memories | TaskOutcome:
-    memories = opened.enter_context(find_memory(place, run.say))
+def _enter(opened: ExitStack, project: Project, run: TaskRun) -> Memories | TaskOutcome:
+    memories = opened.enter_context(find_memory(project, run.say))
     if memories is None:
         return GONE
     if run.fence is not None and not fences.enter(memories, run.fence):
@@ -97,27 +112,27 @@ def _finished(memories: Memories, run: TaskRun) -> None:
 # Where there is something to do
 
 
-def roots(place: ProjectPlace) -> Iterator[Path]:
+def roots(project: Project) -> Iterator[Path]:
     """The projects of a home whose own folder is still there."""
-    for owner, library in place.libraries():
+    for owner, library in home_libraries(project):
         library.close()
         if owner and os.path.isdir(owner):
             yield Path(owner)
 
 
-def memory_roots(place: ProjectPlace) -> Iterator[Path]:
+def memory_roots(project: Project) -> Iterator[Path]:
     """The roots of all memories under a home: projects, and in them users and agents."""
-    for root in roots(place):
+    for root in roots(project):
         yield root
-        kept = history_folder(place.home, root, place.environ).parent
-        yield from address_folders(kept)
+        folder = places.find_project_folder(project.home, root)
+        yield from address_folders(places.transcripts_folder(folder, project.home, project.environ))
 
 
 # Dreaming
 
 
 async def dream_memory(
-    place: ProjectPlace,
+    project: Project,
     run: TaskRun,
     *,
     due: bool = True,
@@ -125,26 +140,21 @@ async def dream_memory(
     shown: Shown = lambda _: None,
 ) -> tuple[TaskOutcome, Dream | None]:
     """Tidy one memory, where it is `due` by its gates or whether it is or not."""
-    async with entered(place, run) as memories:
+    async with entered(project, run) as memories:
         if isinstance(memories, TaskOutcome):
             return memories, None
-        from reverie.upkeep.background import closing, dreaming
-
-        settings = place.settings
-        parts = (place, settings, memories, run.model, run.say)
-        with dreaming(*parts, fence=run.fence, counted=run.counted) as dreamer:
-            shut = dream_gates(place, memories, dreamer.clock.now()) if due else ""
+        parts = (project, memories, run.model, run.say)
+        with open_dreamer(*parts, fence=run.fence, counted=run.counted) as dreamer:
+            shut = dream_gates(project, memories, dreamer.clock.now()) if due else ""
             if shut:
                 return TaskOutcome("passed over", "not-due", shut), None
-            async with closing(dreamer):
+            async with close_summariser(dreamer):
                 return await _dreamt(dreamer, run.fence, dry_run, shown)
 
 
 async def _dreamt(
     dreamer: Dreamer, fence: Fence | None, dry_run: bool, shown: Shown
 ) -> tuple[TaskOutcome, Dream | None]:
-    from reverie.session.dream.run import dream, told
-
     try:
         done = await dream(dreamer, "auto", dry_run=dry_run, shown=shown)
     except Held as error:
@@ -157,44 +167,124 @@ async def _dreamt(
     return TaskOutcome("failed", f"dream-{done.status}", *about), done
 
 
-def dream_gates(place: ProjectPlace, memories: Memories, now: float) -> str:
-    """Why no dream is due, or nothing."""
-    from reverie.layers.dreaming import Gates
-    from reverie.session.dream.watch import touched, undistilled
-    from reverie.store.consolidation import Consolidation
+@contextmanager
+def open_dreamer(
+    project: Project,
+    memories: Memories,
+    model: Model,
+    say: Say,
+    *,
+    fence: Fence | None = None,
+    counted: bool = True,
+) -> Generator[Dreamer]:
+    """Open everything a dream needs without a session. Its cost is `counted` in the day's budget of
+    this home, unless whoever hands in the model counts it elsewhere."""
+    clock, settings = SystemClock(), project.settings
+    library = Library.of(project)
+    world = worker_world(model, settings, project.flags, clock, say=say)
+    guards = guards_at(project.root, library.path, memories, world)
+    budget = daily_budget(project, model) if counted else None
+    try:
+        yield Dreamer(
+            memories,
+            library,
+            project.root,
+            model,
+            guards,
+            clock,
+            settings,
+            project.flags,
+            budget,
+            summariser=summariser_for(settings, project.environ, world.window, clock),
+            fence=fence,
+        )
+    finally:
+        library.close()
+        if budget is not None:
+            budget.close()
 
-    settings, library = place.settings, place.library()
+
+@asynccontextmanager
+async def close_summariser(dreamer: Dreamer) -> AsyncGenerator[None]:
+    """Close the model for summaries that a dream opened, behind the dream."""
+    try:
+        yield
+    finally:
+        if isinstance(dreamer.summariser, NamedSummariser):
+            await dreamer.summariser.aclose()
+
+
+def dream_gates(project: Project, memories: Memories, now: float) -> str:
+    """Why no dream is due, or nothing."""
+    settings, library = project.settings, Library.find(project)
     lock = Consolidation.of(memories.root, lambda: now, settings)
 
     def counted(since: float) -> int:
         return touched(library, since) if library else 0
 
     days = partial(undistilled, memories)
-    return Gates(place.flags(), lock.last, counted, None, days).shut(settings, now)
+    return Gates(project.flags, lock.last, counted, None, days).shut(settings, now)
+
+
+def next_dream(project: Project, memories: Memories) -> str:
+    """Return why no dream is due now, also where one is running, or nothing."""
+    seen = Consolidation.of(memories.root, time.time, project.settings).look()
+    if seen.state == "held":
+        return f"one is running now, in process {seen.pid}"
+    return dream_gates(project, memories, time.time())
 
 
 # Learning
 
 
+def daily_budget(project: Project, model: Model) -> Budget | None:
+    """Return what may be spent today; None where nothing is billed."""
+    if model.capabilities.free:
+        return None
+    return Budget(Folder(project.home), project.settings, SystemClock())
+
+
+def learning_context(
+    project: Project,
+    memories: Memories,
+    model: Model,
+    say: Say,
+    *,
+    dry: bool = False,
+    fence: Fence | None = None,
+) -> ExtractionContext:
+    """What an extraction over a past session stands on."""
+    world = worker_world(model, project.settings, project.flags, SystemClock(), say=say)
+    guards = guards_at(project.root, Library.of(project).path, memories, world)
+    return ExtractionContext(memories, world, guards, WordsSource(""), dry, fence)
+
+
+def learning_head(context: ExtractionContext) -> HeadSet:
+    """The head of the conversation in which it is done."""
+    memory, world = context.memories.folder, context.world
+    about = memory_section(world.settings, memory)
+    index = "\n\n".join(one.text for one in index_files(memory))
+    system = f"{SYSTEM}\n\n{about}"
+    options = {"max_tokens": 8_000}
+    return Head(world.model_name, system, standard().definitions(), index, options).record("learn")
+
+
 async def learn_session(
-    place: ProjectPlace, run: TaskRun, given: str, *, size: int = 0
+    project: Project, run: TaskRun, given: str, *, size: int = 0
 ) -> TaskOutcome:
     """Learn what a session of this place holds; one shorter than `size` was changed since. What
     a job names is a session and never a file: who may queue one need not be able to read here."""
-    async with entered(place, run) as memories:
+    async with entered(project, run) as memories:
         if isinstance(memories, TaskOutcome):
             return memories
-        from reverie.upkeep.background import daily_budget, learning_context
-
-        there = session_size(place, given)
+        there = session_size(project, given)
         if there < max(size, 1):
             why = f"the transcript has {there:,} bytes, and had {size:,} when it was planned"
             return TaskOutcome("passed over", "transcript-shrank" if there else "no-session", why)
-        settings = place.settings
-        ground = learning_context(place, settings, memories, run.model, run.say, fence=run.fence)
-        budget = daily_budget(place, settings, run.model) if run.counted else None
+        ground = learning_context(project, memories, run.model, run.say, fence=run.fence)
+        budget = daily_budget(project, run.model) if run.counted else None
         try:
-            done = await learn_past(_session_of(given, place), ground, budget)
+            done = await learn_past(_session_of(given, project), ground, budget)
         finally:
             if budget is not None:
                 budget.close()
@@ -213,15 +303,12 @@ async def learn_past(
     step: LearnProgress | None = None,
 ) -> Learned:
     """Go through one recorded session."""
-    from reverie.session.extraction.past import learn, unwatched
-    from reverie.upkeep.background import learning_head
-
     return await learn(past, ground, learning_head(ground), budget, step or unwatched)
 
 
-def session_size(place: ProjectPlace, session: str) -> int:
+def session_size(project: Project, session: str) -> int:
     """The bytes of a session's transcript; 0 where there is none."""
-    library = place.library()
+    library = Library.find(project)
     if library is None:
         return 0
     try:
@@ -230,38 +317,33 @@ def session_size(place: ProjectPlace, session: str) -> int:
         return 0
 
 
-def _session_of(given: str, place: ProjectPlace) -> PastSession:
+def _session_of(given: str, project: Project) -> PastSession:
     """The recorded session of this project by its id."""
-    from reverie.session.extraction.past import PastSession
-
-    library = place.library()
+    library = Library.find(project)
     session = find_session(library, given)
     entries = library.read(session).entries if library else ()
     return PastSession(session, entries, given, "reverie")
 
 
-def past_of(given: str, place: ProjectPlace, say: Say = say_nothing) -> PastSession:
+def past_of(given: str, project: Project, say: Say = say_nothing) -> PastSession:
     """The recorded session in a file, or of this project by its id."""
     path = Path(given)
     if not path.exists():
         if path.name.endswith(transfer.ENDINGS) or len(path.parts) > 1:
             raise NotFound("There is no such file", where=given)
-        return _session_of(given, place)
-    from reverie.upkeep.past_files import past_in
-
-    return past_in(path, lambda text: say(Notice("learn", text, "warning")))
+        return _session_of(given, project)
+    return transfer.past_in(path, lambda text: say(Notice("learn", text, "warning")))
 
 
 # Hygiene and sync
 
 
-async def tidy_memory(place: ProjectPlace, run: TaskRun) -> TaskOutcome:
+async def tidy_memory(project: Project, run: TaskRun) -> TaskOutcome:
     """Make the repairs that lose nothing and need no model."""
-    from reverie.upkeep.check import fix_memory
 
     def work(memories: Memories) -> TaskOutcome:
         origin = Origin("check", Trust.USER, agent="hygiene", tool="check")
-        done = fix_memory(memories, place, origin, run.fence)
+        done = fix_memory(memories, project, origin, run.fence)
         files = len(done.files) + len(done.removed)
         if done.failed and not done.left:
             return TaskOutcome("failed", "not-fixed", done.failed)
@@ -269,27 +351,26 @@ async def tidy_memory(place: ProjectPlace, run: TaskRun) -> TaskOutcome:
             _finished(memories, run)
         return TaskOutcome("done", "fixed" if files else "nothing-to-fix", "", files)
 
-    async with entered(place, run) as memories:
+    async with entered(project, run) as memories:
         if isinstance(memories, TaskOutcome):
             return memories
         return await to_thread.run_sync(work, memories)
 
 
-async def sync_memory(place: ProjectPlace, run: TaskRun) -> TaskOutcome:
+async def sync_memory(project: Project, run: TaskRun) -> TaskOutcome:
     """Take what teammates wrote, and push what is new here."""
-    from reverie.session.team import TeamPlace, missing, sync_team
+    from reverie.session.team import missing, sync_team
 
-    team = TeamPlace(place.home, place.root, place.environ, place.settings, place.flags())
-    why = missing(team)
+    why = missing(project)
     if why:
         return TaskOutcome("passed over", "no-team", why[0])
 
     def work(memories: Memories) -> TaskOutcome:
-        done = sync_team(memories, team)
+        done = sync_team(memories, project)
         _finished(memories, run)
         return TaskOutcome("done", "synced", "", len(done.pulled) + len(done.pushed))
 
-    async with entered(place, run) as memories:
+    async with entered(project, run) as memories:
         if isinstance(memories, TaskOutcome):
             return memories
         return await to_thread.run_sync(work, memories)

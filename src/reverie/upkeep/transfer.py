@@ -12,10 +12,10 @@ import base64
 import os
 import stat
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 import reverie
@@ -38,6 +38,9 @@ from reverie.transcript.records import (
     UserMessage,
 )
 from reverie.transcript.view import View
+
+if TYPE_CHECKING:
+    from reverie.session.extraction.past import PastSession
 
 LARGEST = 2 * 2**30  # bytes that an imported file may have once unpacked
 
@@ -167,6 +170,35 @@ def lines_of(file: Path) -> tuple[list[str], tuple[str, ...]]:
         plain.seek(0)
         data, faults = _bounded(_unpacked(plain) if packed else _pieces(plain), file)
     return data.decode("utf-8", "replace").removeprefix("\ufeff").split("\n"), faults
+
+
+def past_in(path: Path, told: Callable[[str], object]) -> PastSession:
+    """Return the recorded session in a file to learn from; what cannot be read of it is told."""
+    from reverie.session.extraction.past import PastSession
+
+    lines, faults = lines_of(path)
+    for fault in faults:
+        told(f"{path}: {fault}")
+    if lines and is_ours(lines[0]):
+        return _our_session(lines, path)
+    found = read(lines, str(path))
+    name = found.session or path.name.partition(".")[0]
+    return PastSession(name, found.entries, str(path), found.program, found.cwd)
+
+
+def _our_session(lines: Sequence[str], path: Path) -> PastSession:
+    from reverie.session.extraction.past import PastSession
+
+    entries: list[Entry] = []
+    for text in lines:
+        found = unseal(text.encode("utf-8", "surrogateescape"))
+        try:
+            entries.append(decode((found[0].decode() if found else text), lambda _: None))
+        except (InvalidMessage, UnicodeDecodeError):
+            continue  # a head whose parts lie elsewhere, or a torn line: nobody's words
+    started = next((e.record for e in entries if isinstance(e.record, Started)), None)
+    name = started.session if started else path.name.partition(".")[0]
+    return PastSession(name, tuple(entries), str(path), "reverie", started.cwd if started else "")
 
 
 def _pieces(plain: IO[bytes]) -> Iterator[bytes]:

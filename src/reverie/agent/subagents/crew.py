@@ -241,7 +241,7 @@ class Crew:
         if not wanted.worktree:
             return None
         place = self.ground.place
-        tree = await worktree.make(place.top, member.name, place.environ)
+        tree = await worktree.make(place.worktree, member.name, place.environ)
         member.worktree = str(tree.path)
         return tree
 

@@ -19,9 +19,9 @@ from pathlib import Path
 import anyio
 
 from reverie import __version__
-from reverie.agent.memory import AgentMemory, AgentPlace, open_agent_memory
+from reverie.agent.memory import AgentMemory, open_agent_memory
 from reverie.agent.parts import thinking_options
-from reverie.agent.place import SEALED_ROUNDS, Place, head_context
+from reverie.agent.place import SEALED_ROUNDS, head_context
 from reverie.agent.subagents.types import AgentType
 from reverie.session.budget import Budget, CountsRetries
 from reverie.session.conversation import NoLog
@@ -34,6 +34,7 @@ from reverie.session.reading import Transcript
 from reverie.session.rules import ProjectRules, TurnRules
 from reverie.session.turn import Inbox, OnEvent, Spend, TurnLimits, TurnResult, ignore_event
 from reverie.settings import Settings
+from reverie.store.project import Project
 from reverie.tools import (
     PermissionPolicy,
     PermissionRoots,
@@ -65,7 +66,7 @@ class CrewGround:
     """What the agents of one session stand on."""
 
     session: str
-    place: Place
+    place: Project
     library: Library | None  # None in a private session
     registry: Registry
     roots: PermissionRoots
@@ -192,7 +193,7 @@ async def hired(ground: CrewGround, wanted: Hire, model: Model) -> AsyncGenerato
     """An agent, new or as its transcript left it; leaving closes all that is its own."""
     place = ground.place
     if wanted.tree is not None:
-        place = replace(place, top=wanted.tree, cwd=wanted.tree)
+        place = replace(place, cwd=wanted.tree)
     memory = _memory(ground, wanted.type)
     try:
         registry = Registry(_tools(ground, wanted))
@@ -223,9 +224,9 @@ def _tools(ground: CrewGround, wanted: Hire) -> list[Tool]:
 def _memory(ground: CrewGround, type_: AgentType) -> AgentMemory | None:
     if type_.memory is None or ground.library is None:
         return None
-    place = ground.place
-    own = AgentPlace(place.home, place.root, place.environ, place.settings)
-    return open_agent_memory(type_.name, type_.memory, own, now=ground.clock.now, say=ground.say)
+    return open_agent_memory(
+        type_.name, type_.memory, ground.place, now=ground.clock.now, say=ground.say
+    )
 
 
 def _with_memory(policy: PermissionPolicy, memory: AgentMemory) -> PermissionPolicy:
@@ -236,7 +237,7 @@ def _with_memory(policy: PermissionPolicy, memory: AgentMemory) -> PermissionPol
 async def _worker(
     ground: CrewGround,
     wanted: Hire,
-    place: Place,
+    place: Project,
     model: Model,
     registry: Registry,
     memory: AgentMemory | None,
@@ -282,7 +283,7 @@ async def _worker(
 def _head(
     ground: CrewGround,
     wanted: Hire,
-    place: Place,
+    place: Project,
     model: Model,
     registry: Registry,
     memory: AgentMemory | None,
@@ -297,7 +298,7 @@ def _head(
 
 
 def _context(
-    ground: CrewGround, place: Place, worker: Worker, memory: AgentMemory | None
+    ground: CrewGround, place: Project, worker: Worker, memory: AgentMemory | None
 ) -> ToolContext:
     stored: StoredResults | None = None
     sources: tuple[SealedCalls, ...] = ()
@@ -306,11 +307,11 @@ def _context(
         stored = StoredResults(folder, session, lambda: worker.view)
         sources = (SealedCalls(lambda: worker.view, folder, session),)
     if memory is None:
-        files = LoggingFiles(place.cwd, place.user, session=ground.session, daily=bool)
+        files = LoggingFiles(place.cwd, place.user_home, session=ground.session, daily=bool)
     else:
-        files = memory.files(place.cwd, place.user, ground.session)
+        files = memory.files(place.cwd, place.user_home, ground.session)
     return ToolContext(
-        place.top,
+        place.worktree,
         place.cwd,
         files,
         ground.clock,

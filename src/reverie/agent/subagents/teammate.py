@@ -22,7 +22,7 @@ import anyio
 from reverie.agent.mail.letters import LEAD, Letter, TeammateKeys, bounded
 from reverie.agent.mail.mailbox import Mailbox
 from reverie.agent.mail.post import Post
-from reverie.agent.place import Place, open_memories
+from reverie.agent.place import project_at
 from reverie.agent.subagents.doing import doing
 from reverie.agent.subagents.hiring import (
     AllowedTools,
@@ -39,11 +39,13 @@ from reverie.clock import SystemClock
 from reverie.errors import InvalidInput, NotAvailable, NotFound
 from reverie.session.budget import Budget, weight
 from reverie.session.library import Library
+from reverie.session.open_memory import session_memory
 from reverie.session.rules import ProjectRules
 from reverie.session.turn import ToolStarted, TurnEvent, TurnResult
 from reverie.settings import environment
 from reverie.store.files import Folder
 from reverie.store.home import tool_results_folder
+from reverie.store.project import Project
 from reverie.tools import PermissionRoots, load_rules, standard
 from reverie.world import Notice, Reply
 
@@ -62,11 +64,11 @@ class Teammate:
         self.name = str(hello["name"])
         self._hello = hello
         environ = dict(environment())
-        place = Place.of(Path(hello["project"]), Path(hello["home"]), environ, self.say)
+        place = project_at(Path(hello["project"]), Path(hello["home"]), environ, self.say)
         self._clock = SystemClock()
-        library = Library.of(place.project)
+        library = Library.of(place)
         rules, _ = load_rules(home=place.home, root=place.root)
-        roots = PermissionRoots.of(place.top, Path(place.user), place.home)
+        roots = PermissionRoots.of(place.worktree, Path(place.user_home), place.home)
         stored = tool_results_folder(library.path, str(hello["session"]))
         self.ground = CrewGround(
             str(hello["session"]),
@@ -89,11 +91,11 @@ class Teammate:
         self._approved = not hello.get("plan")
         self._nudged = anyio.Event()
 
-    def _rules(self, place: Place) -> ProjectRules | None:
-        memories = open_memories(place, self._clock, self.say)
+    def _rules(self, place: Project) -> ProjectRules | None:
+        memories = session_memory(place, self._clock.now, self.say)
         if memories is None:
             return None
-        return ProjectRules(memories, place.root, place.cwd, place.user)
+        return ProjectRules(memories, place.root, place.cwd, place.user_home)
 
     def say(self, notice: Notice) -> None:
         if notice.level != "info":

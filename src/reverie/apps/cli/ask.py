@@ -16,12 +16,12 @@ from reverie.apps.cli.memory_open import text_from
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import document, line, say, tell
 from reverie.errors import InvalidInput
-from reverie.session.recall.answer import Quote, answer
+from reverie.session.open_memory import OpenMemory
+from reverie.session.recall.answer import Quote, answer, date_hits
 from reverie.session.recall.notes import days, saved
+from reverie.store.project import Project
 from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
-from reverie.upkeep.place import ProjectPlace
-from reverie.upkeep.recall import dated, entry_of, recall_place
 
 LOOKED = 12
 """Memories, and as many passages of sessions, that an answer is looked for in."""
@@ -44,14 +44,12 @@ def ask(question: tuple[str, ...], sessions: bool, as_json: bool, project: Path)
         raise InvalidInput("The question is empty")
     now = time.time()
     quotes: tuple[Quote, ...] = ()
-    place = ProjectPlace.of(project)
-    with recall_place(place, tell) as found:
-        if found is not None:
-            index, memory = found
-            hits = dated(index.search(text, now, k=LOOKED), index, memory, now, place)
+    with OpenMemory.of(Project.at(project), say=tell) as memory:
+        if memory.is_searchable:
+            hits = date_hits(memory.index.search(text, now, k=LOOKED), memory, now)
             if sessions:
-                hits += index.search(text, now, k=LOOKED, kinds=("transcript",))
-            quotes = answer(text, hits, lambda key: entry_of(memory, key))
+                hits += memory.index.search(text, now, k=LOOKED, kinds=("transcript",))
+            quotes = answer(text, hits, memory.read)
     if as_json:
         document(_value(text, quotes))
         return

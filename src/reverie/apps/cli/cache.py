@@ -13,9 +13,10 @@ from reverie.apps.cli.show import Column, document, note, say, table
 from reverie.providers.choose import EMBEDDED
 from reverie.providers.prices import dollars, money
 from reverie.session.budget import Tally
+from reverie.session.library import Library, find_session
+from reverie.store.project import Project
 from reverie.text.counts import age, plural
 from reverie.upkeep.cache import CacheReport, cache_report, counts
-from reverie.upkeep.place import ProjectPlace, find_session
 
 LAST = 20
 
@@ -36,9 +37,9 @@ LAST = 20
 @project_option
 def cache(session: str, last: int, as_json: bool, project: Path) -> None:
     """Show a session's requests, cache hit rate and cost, and what caused each cache break."""
-    place = ProjectPlace.of(project)
-    settings = place.loaded().settings
-    library = place.library()
+    place = Project.at(project)
+    settings = place.settings
+    library = Library.find(place)
     if session:
         session = find_session(library, session)
     elif library is not None and library.sessions():

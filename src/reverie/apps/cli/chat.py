@@ -25,7 +25,7 @@ from reverie.errors import InvalidInput
 if TYPE_CHECKING:
     from reverie.agent.agent import AgentOptions
     from reverie.apps.tui.terminal import Terminal
-    from reverie.upkeep.place import ProjectPlace
+    from reverie.store.project import Project
     from reverie.world import Model
 
 OutputFormat = Literal["text", "json", "stream-json"]
@@ -124,10 +124,10 @@ def chat(
         from reverie.agent.agent import AgentOptions
         from reverie.agent.place import working_folder
         from reverie.session.turn import TurnLimits
-        from reverie.upkeep.place import ProjectPlace
+        from reverie.store.project import Project
 
         folder = working_folder(project)
-        place = _with_settings(ProjectPlace.of(folder), **given)
+        place = _with_settings(Project.at(folder), **given)
         wanted = AgentOptions(
             project=folder,
             resume=_chosen(place, resume, go_on),
@@ -148,14 +148,14 @@ def chat(
         click.echo(left, err=True)
 
 
-def _talk(place: ProjectPlace, wanted: AgentOptions, model: str, terminal: Terminal | None) -> str:
+def _talk(place: Project, wanted: AgentOptions, model: str, terminal: Terminal | None) -> str:
     from reverie.apps.cli.interactive import converse
 
     return converse(place, wanted, model, terminal)
 
 
 def _answer(
-    place: ProjectPlace,
+    place: Project,
     wanted: AgentOptions,
     model: str,
     prompt: str,
@@ -165,7 +165,7 @@ def _answer(
     from reverie.apps.cli.prompted import answered
     from reverie.apps.cli.welcome import welcome
 
-    welcome(place.home, place.loaded().settings, private=wanted.private)
+    welcome(place.home, place.settings, private=wanted.private)
     code = answered(place, wanted, model, prompt, form, as_json)
     if code:
         raise click.exceptions.Exit(code)
@@ -190,20 +190,20 @@ def drawn_terminal() -> Terminal | None:
     return Terminal(colour=not known.get("NO_COLOR"))
 
 
-def _with_settings(place: ProjectPlace, **given: str | int | None) -> ProjectPlace:
+def _with_settings(place: Project, **given: str | int | None) -> Project:
     """The place with what was asked for on the command line as its environment says it."""
     from reverie.settings import variable
 
     said = {variable(name): str(value) for name, value in given.items() if value is not None}
-    return replace(place, environ={**place.environ, **said})
+    return replace(place, environ={**place.environ, **said}).reload()
 
 
-def _chosen(place: ProjectPlace, resume: str, newest: bool) -> str:
+def _chosen(place: Project, resume: str, newest: bool) -> str:
     if resume and newest:
         raise InvalidInput("--resume and --continue cannot be used together")
-    from reverie.upkeep.place import find_session
+    from reverie.session.library import Library, find_session
 
-    library = place.library()
+    library = Library.find(place)
     if resume:
         return find_session(library, resume)
     found = library.sessions() if newest and library else []
@@ -212,16 +212,17 @@ def _chosen(place: ProjectPlace, resume: str, newest: bool) -> str:
     return found[0].id if found else ""
 
 
-def model_named(place: ProjectPlace, name: str, resume: str = "") -> Model:
+def model_named(place: Project, name: str, resume: str = "") -> Model:
     """The model asked for; without a name the one a resumed session had, or the default."""
     from reverie.embedded import EmbeddedModel
     from reverie.providers.choose import model_for
+    from reverie.session.library import Library
 
     if resume and not name:
-        library = place.library()
+        library = Library.find(place)
         head = library.read(resume).view.head if library else None
         name = head.model if head else ""
-    settings = place.loaded().settings
+    settings = place.settings
     found = model_for(name, place.environ, settings, session=resume)
     return found or EmbeddedModel(settings)
 

@@ -18,6 +18,7 @@ from reverie.apps.cli.desk import Desk
 from reverie.apps.cli.show import line
 from reverie.errors import InvalidInput
 from reverie.layers.snip import snip as history_snip
+from reverie.session.library import find_session
 from reverie.settings.values import nearest
 from reverie.text.counts import age, plural
 from reverie.text.untrusted import reveal
@@ -25,7 +26,6 @@ from reverie.transcript.messages import Item
 from reverie.transcript.records import Entry, TurnEnded, UserMessage
 from reverie.transcript.view import View
 from reverie.upkeep.memory import fold_case, list_memories, search_memories
-from reverie.upkeep.place import find_session
 
 LISTED = 10
 SHORT = 8  # signs of a message's id, where they tell it from the others

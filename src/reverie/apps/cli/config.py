@@ -15,9 +15,9 @@ from reverie.apps.cli.options import CommandGroup, json_option, project_option
 from reverie.apps.cli.show import Column, document, hand_down, note, say, table
 from reverie.settings import DEFAULTS, SETTINGS, Loaded, Problem, camel, variable
 from reverie.settings.sources import settings_files
+from reverie.store.project import Project
 from reverie.text.counts import plural
 from reverie.upkeep.configure import SETTINGS_FILE, change_setting, setting_named
-from reverie.upkeep.place import ProjectPlace
 
 changed_option = click.option(
     "--changed", is_flag=True, help="Only settings that are not at their default."
@@ -42,8 +42,8 @@ def app(context: click.Context, as_json: bool, changed: bool, project: Path) -> 
 @project_option
 def list_all(as_json: bool, changed: bool, project: Path) -> None:
     """List all settings with value, source and place, then the values that were rejected."""
-    place = ProjectPlace.of(project)
-    loaded = place.loaded()
+    place = Project.at(project)
+    loaded = place.load()
     rows = [described(loaded, name) for name in SETTINGS]
     if changed:
         rows = [row for row in rows if row["source"] != "default"]
@@ -65,7 +65,7 @@ def list_all(as_json: bool, changed: bool, project: Path) -> None:
 @project_option
 def get(name: str, as_json: bool, project: Path) -> None:
     """Print one setting, given by its name, JSON key or environment variable."""
-    loaded = ProjectPlace.of(project).loaded()
+    loaded = Project.at(project).load()
     row = _one(loaded, setting_named(name))
     if as_json:
         document(row)
@@ -80,7 +80,7 @@ def get(name: str, as_json: bool, project: Path) -> None:
 @project_option
 def set_one(name: str, value: str, as_json: bool, project: Path) -> None:
     """Set a setting for yourself, in all projects. It counts from the next start on."""
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     change_setting(place.home, name, value, place.environ)
     _tell(place, setting_named(name), as_json)
 
@@ -91,7 +91,7 @@ def set_one(name: str, value: str, as_json: bool, project: Path) -> None:
 @project_option
 def unset(name: str, as_json: bool, project: Path) -> None:
     """Remove a setting of yours, so that the next source or the default applies."""
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     field = setting_named(name)
     if (place.home / SETTINGS_FILE).exists():
         change_setting(place.home, name, None, place.environ)
@@ -104,8 +104,8 @@ def _one(loaded: Loaded, field: str) -> dict[str, Any]:
     return {**described(loaded, field), "problems": problems}
 
 
-def _tell(place: ProjectPlace, field: str, as_json: bool) -> None:
-    row = _one(place.loaded(), field)
+def _tell(place: Project, field: str, as_json: bool) -> None:
+    row = _one(place.load(), field)
     if as_json:
         document(row)
         return
@@ -119,7 +119,7 @@ def _tell(place: ProjectPlace, field: str, as_json: bool) -> None:
 @project_option
 def path(as_json: bool, project: Path) -> None:
     """List the settings files in order of precedence, and whether each exists and is trusted."""
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     rows: list[dict[str, Any]] = [
         {
             "source": file.origin.source,

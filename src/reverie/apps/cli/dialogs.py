@@ -11,8 +11,9 @@ from reverie.apps.cli.memory import edit_memory
 from reverie.apps.cli.memory_open import by_user
 from reverie.apps.cli.memory_review import OUTCOMES, edit_item
 from reverie.apps.cli.show import clean, line
-from reverie.upkeep.memory import find_memory, fold_case, list_memories
-from reverie.upkeep.place import ProjectPlace
+from reverie.session.open_memory import find_memory
+from reverie.store.project import Project
+from reverie.upkeep.memory import fold_case, list_memories
 
 if TYPE_CHECKING:
     from reverie.apps.tui.panels import Offer
@@ -26,7 +27,7 @@ class Offers:
     """What a person may mean by what they have typed so far: commands, paths behind `@`, sessions
     and memories behind the commands that take them."""
 
-    def __init__(self, commands: SlashCommands, place: ProjectPlace, desk: Desk) -> None:
+    def __init__(self, commands: SlashCommands, place: Project, desk: Desk) -> None:
         self._commands = commands
         self._place = place
         self._desk = desk
@@ -70,7 +71,7 @@ class Offers:
 class Dialogs:
     """Each opens by its name, and comes back when the person leaves it."""
 
-    def __init__(self, screen: TerminalScreen, desk: Desk, place: ProjectPlace) -> None:
+    def __init__(self, screen: TerminalScreen, desk: Desk, place: Project) -> None:
         self._screen = screen
         self._desk = desk
         self._place = place
@@ -95,7 +96,7 @@ class Dialogs:
     def _memory(self) -> None:
         from reverie.apps.tui.memories import MemoryDialog
 
-        with find_memory(self._place, self._screen.notice) as memories:
+        with find_memory(self._place.reload(), self._screen.notice) as memories:
             if memories is None:
                 self._screen.line("There is no long-term memory here yet.", "dim")
                 return

@@ -12,9 +12,9 @@ import click
 
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, document, say, table, waiting
+from reverie.store.project import Project
 from reverie.text.counts import plural
 from reverie.upkeep.doctor import Check, Examination
-from reverie.upkeep.place import ProjectPlace
 
 _HINTS = {
     "rights": "`reverie doctor --fix`",
@@ -30,7 +30,7 @@ _HINTS = {
 @project_option
 def doctor(fix: bool, trial: bool, as_json: bool, project: Path) -> None:
     """Check this installation and fix what can be fixed."""
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     with waiting("looking at everything"):
         checks = list(Examination(place, fix, trial).checks())
     wrong = sum(check.state == "problem" for check in checks)

@@ -20,8 +20,8 @@ from reverie.apps.cli.memory_open import find_memory, open_memory
 from reverie.apps.cli.options import CommandGroup, json_option, model_option, project_option
 from reverie.apps.cli.show import Column, document, line, note, say, table
 from reverie.errors import NotAvailable, NotFound
+from reverie.store.project import Project
 from reverie.text.counts import age, plural
-from reverie.upkeep.place import ProjectPlace
 from reverie.world import Notice
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ def run(dry_run: bool, model: str, everything: bool, as_json: bool, project: Pat
     """Start a dream now, unless another one is running."""
     from reverie.apps.cli.chat import model_named
 
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     chosen = model_named(place, model)
-    if not everything and not place.flags().on("dream"):
+    if not everything and not place.flags.on("dream"):
         from reverie.session.dream.watch import OFF
 
         raise NotAvailable(OFF)
@@ -89,7 +89,7 @@ def run(dry_run: bool, model: str, everything: bool, as_json: bool, project: Pat
         raise click.exceptions.Exit(1)
 
 
-def _score(project: Path, place: ProjectPlace) -> None:
+def _score(project: Path, place: Project) -> None:
     """What `memory check` says of the folder now: one score for both."""
     from reverie.upkeep.check import check_memory
 
@@ -98,26 +98,24 @@ def _score(project: Path, place: ProjectPlace) -> None:
     say(f"score {report.score} of 100 (`reverie memory check` tells why)")
 
 
-def _allow(place: ProjectPlace, model: Model) -> None:
+def _allow(place: Project, model: Model) -> None:
     from reverie.session.dream.watch import allow
 
     if not model.capabilities.free:
         allow(place.home)
 
 
-def _dreamt(
-    project: Path, place: ProjectPlace, model: Model, dry_run: bool, *, quiet: bool
-) -> Dream:
+def _dreamt(project: Path, place: Project, model: Model, dry_run: bool, *, quiet: bool) -> Dream:
     import anyio
 
     from reverie.session.dream.run import dream
-    from reverie.upkeep.background import closing
+    from reverie.upkeep.tasks import close_summariser
 
     with open_memory(project) as memories, dreaming(place, memories, model) as dreamer:
 
         async def work() -> Dream:
             shown = _unseen if quiet else _progress
-            async with closing(dreamer):
+            async with close_summariser(dreamer):
                 return await dream(dreamer, "manual", dry_run=dry_run, shown=shown)
 
         try:
@@ -127,13 +125,11 @@ def _dreamt(
                 sys.stderr.write("\r\x1b[K")
 
 
-def dreaming(
-    place: ProjectPlace, memories: Memories, model: Model
-) -> AbstractContextManager[Dreamer]:
+def dreaming(place: Project, memories: Memories, model: Model) -> AbstractContextManager[Dreamer]:
     """Everything a dream needs, without a session."""
-    from reverie.upkeep import background
+    from reverie.upkeep.tasks import open_dreamer
 
-    return background.dreaming(place, place.loaded().settings, memories, model, _said)
+    return open_dreamer(place, memories, model, _said)
 
 
 def _said(notice: Notice) -> None:
@@ -183,9 +179,9 @@ def _told(dream: Dream) -> None:
 def status(dream: str, as_json: bool, project: Path) -> None:
     """List the dreams of this project, newest first, and when the next one is due."""
     from reverie.session.dream.doors import find, known
-    from reverie.upkeep.dreams import next_dream
+    from reverie.upkeep.tasks import next_dream
 
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     with find_memory(project) as memories:
         if memories is None:
             found, gates = [], "there is no memory yet"
@@ -254,7 +250,7 @@ def accept(dream: str, only: tuple[str, ...], as_json: bool, project: Path) -> N
     """Apply a waiting dream to the memory."""
     from reverie.session.dream import doors
 
-    settings = ProjectPlace.of(project).loaded().settings
+    settings = Project.at(project).settings
     with open_memory(project) as memories:
         found = doors.find(memories, dream, "waiting")
         stale = settings.dream_stale_lock_minutes * 60

@@ -15,7 +15,7 @@ import click
 
 from reverie.apps.cli.show import Column, document, line, say, table, tell
 from reverie.concurrency import alone
-from reverie.upkeep.place import ProjectPlace
+from reverie.store.project import Project
 from reverie.upkeep.tasks import TaskRun, dream_memory, roots
 from reverie.world import Notice
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from reverie.world import Model
 
 
-def run_all(place: ProjectPlace, model: Model, *, dry_run: bool, as_json: bool) -> None:
+def run_all(place: Project, model: Model, *, dry_run: bool, as_json: bool) -> None:
     """Dream wherever it is due, and say what became of each."""
     import anyio
 
     rows: list[dict[str, Any]] = []
 
     async def every() -> None:
-        limit = anyio.CapacityLimiter(place.loaded().settings.background_processes)
+        limit = anyio.CapacityLimiter(place.settings.background_processes)
         async with anyio.create_task_group() as group:
             for root in roots(place):
                 group.start_soon(one, root, limit)
@@ -59,7 +59,7 @@ def run_all(place: ProjectPlace, model: Model, *, dry_run: bool, as_json: bool) 
 async def project(root: Path, model: Model, dry_run: bool) -> dict[str, Any]:
     """One project: its gates, then its dream."""
     run = TaskRun(model, say=_said)
-    found, done = await dream_memory(ProjectPlace.of(root), run, dry_run=dry_run)
+    found, done = await dream_memory(Project.at(root), run, dry_run=dry_run)
     if done is None:
         return {"status": found.result, "reason": found.reason}
     return {**asdict(done), "reason": found.reason}

@@ -16,8 +16,8 @@ from reverie.apps.cli.config import shown, tell_problems
 from reverie.apps.cli.options import CommandGroup, json_option, project_option
 from reverie.apps.cli.show import Column, document, hand_down, note, say, table
 from reverie.settings import FlagState, flag_named, parse_flag
+from reverie.store.project import Project
 from reverie.upkeep.configure import FLAGS_FILE, change_flag
-from reverie.upkeep.place import ProjectPlace
 
 
 @click.group(cls=CommandGroup, invoke_without_command=True)
@@ -36,8 +36,8 @@ def app(context: click.Context, as_json: bool, project: Path) -> None:
 @project_option
 def list_all(as_json: bool, project: Path) -> None:
     """List all flags with their current value and where it was set."""
-    place = ProjectPlace.of(project)
-    found = place.flags()
+    place = Project.at(project)
+    found = place.flags
     rows = [described(state) for state in found.snapshot().values()]
     problems = found.problems()
     if as_json:
@@ -58,7 +58,7 @@ def list_all(as_json: bool, project: Path) -> None:
 @project_option
 def set_one(name: str, value: str, as_json: bool, project: Path) -> None:
     """Set a flag. Running processes notice the change too."""
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     change_flag(place.home, name, parse_flag(name, value))
     _tell(place, name, as_json)
 
@@ -69,7 +69,7 @@ def set_one(name: str, value: str, as_json: bool, project: Path) -> None:
 @project_option
 def unset(name: str, as_json: bool, project: Path) -> None:
     """Remove a flag from flags.json, so that the next source or the default applies."""
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     flag_named(name)
     if (place.home / FLAGS_FILE).exists():
         change_flag(place.home, name, None)
@@ -99,8 +99,8 @@ def value_shown(value: object) -> str:
     return shown(value)
 
 
-def _tell(place: ProjectPlace, name: str, as_json: bool) -> None:
-    state = place.flags().snapshot()[flag_named(name).name]
+def _tell(place: Project, name: str, as_json: bool) -> None:
+    state = place.flags.snapshot()[flag_named(name).name]
     if as_json:
         document(described(state))
         return

@@ -32,8 +32,8 @@ from reverie.apps.cli.fleet_open import (
 from reverie.apps.cli.options import CommandGroup, json_option, model_option
 from reverie.apps.cli.show import document, note, say
 from reverie.fleet.jobs import TENANT, checked_tenant
+from reverie.store.project import Project
 from reverie.text.counts import plural
-from reverie.upkeep.place import ProjectPlace
 
 if TYPE_CHECKING:
     from reverie.fleet.jobs import JobEnd, TakenJob
@@ -76,7 +76,7 @@ def plan(dry_run: bool, shared: bool, database: str, as_json: bool, **given: Any
 
     url = database_url(database)
     with opened(url) as ledger:
-        bound = "" if shared or not url else home_id(ProjectPlace.of(Path()).home)
+        bound = "" if shared or not url else home_id(Project.at(Path()).home)
         asked = plan_request(ledger, host=bound, **given)
         _planned(ledger, asked, url=url, dry_run=dry_run, as_json=as_json)
 
@@ -102,7 +102,7 @@ def run_here(workers: int, model: str, as_json: bool, **given: Any) -> None:
     from reverie.fleet.local import run_local
     from reverie.fleet.planning import plan as make_plan
 
-    place = ProjectPlace.of(Path())
+    place = Project.at(Path())
     with opened("") as ledger:
         asked = plan_request(ledger, host="", **given)
         found = make_plan(place, asked, time.time)
@@ -154,7 +154,7 @@ def work(
 
     url = must_be_named(database_url(database))
     engine = fleet_engine()
-    place = ProjectPlace.of(Path())
+    place = Project.at(Path())
     names = tuple(map(checked_tenant, tenants))
     ledger = engine.open_fleet(url, names)
     try:
@@ -194,7 +194,7 @@ def status(watch: bool, as_metrics: bool, database: str, as_json: bool) -> None:
     from reverie.apps.cli.fleet_seen import print_status
     from reverie.fleet.status import metrics, seen_status
 
-    home = ProjectPlace.of(Path()).home
+    home = Project.at(Path()).home
     with opened(database_url(database)) as ledger:
         while True:
             if as_metrics:
@@ -231,7 +231,7 @@ def list_jobs(state: str, kind: str, tenant: str, most: int, database: str, as_j
     with opened(database_url(database)) as ledger:
         found = ledger.jobs(tenant=tenant, state=state, kind=kind, most=most)
     if as_json:
-        document(with_reasons(found, ProjectPlace.of(Path()).home))
+        document(with_reasons(found, Project.at(Path()).home))
         return
     print_jobs(found, time.time())
 
@@ -247,7 +247,7 @@ def show(key: str, tenant: str, database: str, as_json: bool) -> None:
     from reverie.fleet.status import with_reasons
 
     with opened(database_url(database)) as ledger:
-        (found,) = with_reasons([ledger.job(tenant, key)], ProjectPlace.of(Path()).home)
+        (found,) = with_reasons([ledger.job(tenant, key)], Project.at(Path()).home)
     if as_json:
         document(found)
     else:
@@ -363,7 +363,7 @@ def _planned(
     from reverie.fleet.idle import why_idle
     from reverie.fleet.planning import plan as make_plan
 
-    place = ProjectPlace.of(Path())
+    place = Project.at(Path())
     found = make_plan(place, asked, time.time)
     known = ledger.states(found.jobs)
     is_new = any((job.tenant, job.key) not in known for job in found.jobs)

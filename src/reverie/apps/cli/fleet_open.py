@@ -15,7 +15,7 @@ from reverie.errors import InvalidInput, NotAvailable
 from reverie.fleet.jobs import TENANT, checked_kinds, checked_tenant
 from reverie.providers.extras import extra
 from reverie.settings import environment
-from reverie.upkeep.place import ProjectPlace
+from reverie.store.project import Project
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +85,7 @@ def fleet_engine() -> Any:
 def local_ledger() -> FleetLedger:
     from reverie.fleet.local import open_local
 
-    return open_local(ProjectPlace.of(Path()).home)
+    return open_local(Project.at(Path()).home)
 
 
 @contextmanager
@@ -141,25 +141,25 @@ def plan_request(
     )
 
 
-def chosen_model(place: ProjectPlace, name: str) -> Model:
+def chosen_model(place: Project, name: str) -> Model:
     from reverie.apps.cli.chat import model_named
 
     return model_named(place, name)
 
 
 def workshop(
-    ledger: FleetLedger, place: ProjectPlace, model: Model, *, home_budget: bool = False
+    ledger: FleetLedger, place: Project, model: Model, *, home_budget: bool = False
 ) -> Workshop:
     from reverie.fleet.work import TASKS, Workshop
-    from reverie.upkeep.background import daily_budget
+    from reverie.upkeep.tasks import daily_budget
 
-    purse = daily_budget(place, place.loaded().settings, model) if home_budget else None
+    purse = daily_budget(place, model) if home_budget else None
     tasks: Mapping[str, FleetTask] = {**TASKS, "replay": _replay}
     purses = () if purse is None else (purse,)
     return Workshop(ledger, place, model, key=_key(place, model), tasks=tasks, purses=purses)
 
 
-def _key(place: ProjectPlace, model: Model) -> str:
+def _key(place: Project, model: Model) -> str:
     """The key of the provider as the ledger knows it."""
     from reverie.fleet.rates import key_name
     from reverie.providers.choose import Access

@@ -31,8 +31,8 @@ from reverie.providers.choose import EMBEDDED
 from reverie.providers.prices import dollars, money
 from reverie.session.listing import title_of
 from reverie.session.turn import TurnResult
+from reverie.store.project import Project
 from reverie.text.counts import plural
-from reverie.upkeep.place import ProjectPlace
 from reverie.world import Model
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _pill(agent: Agent) -> str:
 
 
 def converse(
-    place: ProjectPlace, wanted: AgentOptions, model: str, terminal: Terminal | None = None
+    place: Project, wanted: AgentOptions, model: str, terminal: Terminal | None = None
 ) -> str:
     """Talk until the person leaves; from one session to the next where they ask for it. Gives
     what to say when everything is over: how the last session goes on."""
@@ -201,7 +201,7 @@ def converse(
     app = None if terminal is None else _app_screen(terminal, home)
     screen: Shown = app or LineScreen(Keyboard(home))
     commands = standard()
-    if welcome(place.home, place.loaded().settings, private=wanted.private, say=screen.line):
+    if welcome(place.home, place.settings, private=wanted.private, say=screen.line):
         screen.line("")
     with screen.aside():
         offer(place, wanted.project)
@@ -229,7 +229,7 @@ def _app_screen(terminal: Terminal, home: Path | None) -> TerminalScreen:
 
 
 def _dialogs(
-    screen: TerminalScreen, desk: Desk, place: ProjectPlace, commands: SlashCommands
+    screen: TerminalScreen, desk: Desk, place: Project, commands: SlashCommands
 ) -> Callable[[str], bool]:
     from reverie.apps.cli.dialogs import Dialogs, Offers
 
@@ -246,7 +246,7 @@ def _how_to_go_on(desk: Desk) -> str:
     return f"reverie --resume {agent.session.id}"
 
 
-def _model(place: ProjectPlace, name: str, resume: str, screen: Shown) -> Model:
+def _model(place: Project, name: str, resume: str, screen: Shown) -> Model:
     """The model asked for; where only its package is missing, the embedded one if the person
     wants it meanwhile."""
     try:

@@ -11,6 +11,7 @@ import click
 from reverie.apps.cli.memory_open import by_user, find_memory, open_memory
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, document, line, note, say, table, waiting
+from reverie.store.project import Project
 from reverie.store.rule_rows import list_rules
 from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
@@ -21,7 +22,6 @@ from reverie.upkeep.check import (
     plan_fix,
     report_value,
 )
-from reverie.upkeep.place import ProjectPlace
 
 if TYPE_CHECKING:
     from reverie.memory.hygiene.check import Finding, HygieneReport
@@ -39,7 +39,7 @@ def check(fix: bool, dry_run: bool, as_json: bool, project: Path) -> None:
     if dry_run and not fix:
         raise click.UsageError("--dry-run goes with --fix")
     done = MemoryFix()
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     if dry_run:
         _would(place, project, as_json=as_json)
         return
@@ -63,7 +63,7 @@ def check(fix: bool, dry_run: bool, as_json: bool, project: Path) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _would(place: ProjectPlace, project: Path, *, as_json: bool) -> None:
+def _would(place: Project, project: Path, *, as_json: bool) -> None:
     """What a fix would change, and nothing changed."""
     with waiting("checking the memory"), find_memory(project) as memories:
         found = None if memories is None else plan_fix(memories, place)

@@ -22,9 +22,9 @@ from reverie.apps.cli.memory_open import open_memory
 from reverie.apps.cli.options import json_option, model_option, project_option, session_files
 from reverie.apps.cli.show import Column, clean, document, note, say, table, tell
 from reverie.errors import ReverieError
+from reverie.store.project import Project
 from reverie.text.counts import plural
 from reverie.upkeep import transfer
-from reverie.upkeep.place import ProjectPlace
 from reverie.world import Notice
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def learn(
     """Learn memories from past sessions of Claude Code, pi and Reverie."""
     from reverie.apps.cli.chat import model_named
 
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     chosen = model_named(place, model)
     with open_memory(project) as memories, ExitStack() as stack:
         purse = _budget(place, chosen, budget)
@@ -77,7 +77,7 @@ def learn(
 
 def _all(
     files: Sequence[str],
-    place: ProjectPlace,
+    place: Project,
     ground: ExtractionContext,
     budget: Budget | None,
     *,
@@ -109,7 +109,7 @@ def _all(
 
 async def _one(
     given: str,
-    place: ProjectPlace,
+    place: Project,
     ground: ExtractionContext,
     budget: Budget | None,
     *,
@@ -131,22 +131,18 @@ async def _one(
 # --- what it stands on
 
 
-def _budget(place: ProjectPlace, model: Model, most: float | None) -> Budget | None:
+def _budget(place: Project, model: Model, most: float | None) -> Budget | None:
     """What may be spent: as asked, else the day's; what costs nothing needs none."""
     from reverie.session.extraction.past import Allowance
-    from reverie.upkeep.background import daily_budget
+    from reverie.upkeep.tasks import daily_budget
 
-    settings = place.loaded().settings
-    return daily_budget(place, settings, model) if most is None else Allowance(most, settings)
+    return daily_budget(place, model) if most is None else Allowance(most, place.settings)
 
 
-def _ground(
-    place: ProjectPlace, memories: Memories, model: Model, *, dry: bool
-) -> ExtractionContext:
-    from reverie.upkeep.background import learning_context
+def _ground(place: Project, memories: Memories, model: Model, *, dry: bool) -> ExtractionContext:
+    from reverie.upkeep.tasks import learning_context
 
-    settings = place.loaded().settings
-    return learning_context(place, settings, memories, model, _heard, dry=dry)
+    return learning_context(place, memories, model, _heard, dry=dry)
 
 
 def _heard(notice: Notice) -> None:

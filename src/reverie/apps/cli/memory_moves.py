@@ -17,8 +17,8 @@ from reverie.errors import InvalidInput
 from reverie.memory.trust import Trust
 from reverie.store.files import Folder
 from reverie.store.lists import REVIEW
+from reverie.store.project import Project
 from reverie.text.counts import plural
-from reverie.upkeep.foreign_exports import System, exported
 from reverie.upkeep.memory_transfer import (
     HISTORY,
     MEMORY,
@@ -32,8 +32,7 @@ from reverie.upkeep.memory_transfer import (
     is_export,
     restore,
 )
-from reverie.upkeep.moving_in import UNVERIFIED, WAITS, Moved, MoveIn
-from reverie.upkeep.place import ProjectPlace
+from reverie.upkeep.moving_in import UNVERIFIED, WAITS, Moved, MoveIn, System, exported
 
 SHOWN, SHOWN_JSON = 5, 1_000
 """Texts that are shown of each outcome and reason; all of them are counted."""
@@ -75,7 +74,7 @@ def import_memories(
     if source is not None and paths:
         _move_in(source, paths, trusted, dry_run, as_json, project)
         return
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     with open_memory(project) as memories:
         exported = [path for path in paths or () if is_export(path)]
         brought = [

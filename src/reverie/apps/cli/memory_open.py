@@ -12,19 +12,19 @@ from reverie.apps.cli.show import tell
 from reverie.errors import InvalidInput, NotFound
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
+from reverie.session import open_memory as opening
 from reverie.store.memories import Memories
-from reverie.upkeep import memory
-from reverie.upkeep.place import ProjectPlace
+from reverie.store.project import Project
 
 
 def find_memory(project: Path) -> AbstractContextManager[Memories | None]:
     """The project's memory; None where there is none."""
-    return memory.find_memory(ProjectPlace.of(project), tell)
+    return opening.find_memory(Project.at(project), tell)
 
 
 def open_memory(project: Path) -> AbstractContextManager[Memories]:
     """The project's memory, made where it is missing."""
-    return memory.open_memory(ProjectPlace.of(project), tell)
+    return opening.open_memory(Project.at(project), tell)
 
 
 def by_user(kind: str, note: str = "") -> Origin:

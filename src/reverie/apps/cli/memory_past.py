@@ -15,18 +15,17 @@ from typing import Any
 
 import click
 
-from reverie.agent.memory import AgentPlace, agent_memories
 from reverie.apps.cli.memory_open import by_user, find_memory, open_memory, text_from
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import PATIENCE, Column, console, document, line, note, say, table
 from reverie.errors import InvalidInput, NotFound
 from reverie.memory.versions import BY, By, Version, blame, difference
-from reverie.store.memories import Memories, Reverted, history_folder, memory_folder
+from reverie.store.memories import Memories, Reverted
+from reverie.store.project import Project
 from reverie.text.counts import age, plural
 from reverie.text.untrusted import reveal
-from reverie.upkeep.forget import ForgetReport, Forgetting
+from reverie.upkeep.forget import ForgetReport, ForgetRun
 from reverie.upkeep.memory import describe_origin, version_value
-from reverie.upkeep.place import ProjectPlace
 
 _SHORT = 8
 _SHOWN = 20
@@ -184,7 +183,7 @@ def forget(words: str, dry_run: bool, yes: bool, as_json: bool, project: Path) -
     run it again with the same words.
     """
     text = text_from(words)
-    work = _work(ProjectPlace.of(project))
+    work = ForgetRun.of(Project.at(project))
     if not dry_run and not yes:
         if as_json:
             raise InvalidInput("--json cannot ask for confirmation", do="Give --yes or --dry-run")
@@ -202,15 +201,7 @@ def forget(words: str, dry_run: bool, yes: bool, as_json: bool, project: Path) -
         raise click.exceptions.Exit(1)
 
 
-def _work(place: ProjectPlace) -> Forgetting:
-    memory = memory_folder(place.home, place.root, place.loaded().settings)
-    kept = history_folder(place.home, place.root, place.environ)
-    outside = [] if memory.is_relative_to(place.home) else [(memory, kept)]
-    ground = AgentPlace(place.home, place.root, place.environ, place.loaded().settings)
-    return Forgetting(place.home, place.environ, time.time, [*outside, *agent_memories(ground)])
-
-
-def _watched(work: Forgetting, text: str, *, dry_run: bool) -> ForgetReport:
+def _watched(work: ForgetRun, text: str, *, dry_run: bool) -> ForgetReport:
     """Run it; on a terminal, with a sign of life once a second has passed."""
     if not sys.stderr.isatty():
         return work.run(text, dry_run=dry_run)

@@ -13,10 +13,10 @@ from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, document, line, note, say, table
 from reverie.errors import InvalidInput
 from reverie.memory.rules.match import LEVELS
+from reverie.store.project import Project
 from reverie.store.rule_rows import RuleRow, applies, list_rules
 from reverie.text.untrusted import reveal
-from reverie.upkeep.place import ProjectPlace
-from reverie.upkeep.rules import matches, set_level
+from reverie.upkeep.check import matches, set_level
 
 
 @click.group(invoke_without_command=True)
@@ -27,7 +27,7 @@ def rules(context: click.Context, as_json: bool, project: Path) -> None:
     """List the rules that calls are held against; test a call; set a rule's level."""
     if context.invoked_subcommand:
         return
-    root = ProjectPlace.of(project).root
+    root = Project.at(project).root
     with find_memory(project) as memories:
         rows = [] if memories is None else list_rules(memories, root)
     if as_json:
@@ -72,7 +72,7 @@ def test_call(tool: str, given: str, as_json: bool, project: Path) -> None:
     except ValueError as error:
         do = """Give an object, such as '{"command": "git push"}'"""
         raise InvalidInput(f"--input is no JSON: {error}", where=given[:80], do=do) from error
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     cwd = Path(os.path.abspath(project))
     with find_memory(project) as memories:
         found = [] if memories is None else matches(memories, place.root, cwd, tool, value)
@@ -98,7 +98,7 @@ def level(name: str, level: str, as_json: bool, project: Path) -> None:
     """Say what a rule may do: off, remind, ask or block."""
     with open_memory(project) as memories:
         key = set_level(memories, name, level, by_user("edit", "the level of a rule"))
-        rows = list_rules(memories, ProjectPlace.of(project).root)
+        rows = list_rules(memories, Project.at(project).root)
     applied = next((row for row in rows if row.rule.get("file") == key), None)
     if as_json:
         document({"file": key, "level": level, "is_rule": applied is not None})

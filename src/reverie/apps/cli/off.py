@@ -8,7 +8,7 @@ import click
 
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import document, note, say
-from reverie.upkeep.place import ProjectPlace
+from reverie.store.project import Project
 from reverie.upkeep.switch import switch
 
 
@@ -33,7 +33,7 @@ def on(as_json: bool, project: Path) -> None:
 
 
 def _switched(project: Path, as_json: bool, *, on: bool) -> None:
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     now = switch(place, on=on)
     if as_json:
         document({"on": now.on, "root": str(place.root), "where": now.where})

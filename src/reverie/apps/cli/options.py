@@ -56,9 +56,10 @@ def port_option(
 
 def sessions_like(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """For the shell: the sessions whose ids begin like that."""
-    from reverie.upkeep.place import ProjectPlace
+    from reverie.session.library import Library
+    from reverie.store.project import Project
 
     del parameter
-    library = ProjectPlace.of(context.params.get("project") or Path()).library()
+    library = Library.find(Project.at(context.params.get("project") or Path()))
     found = library.sessions() if library else []
     return [file.id for file in found if file.id.startswith(incomplete)]

@@ -7,16 +7,16 @@ from pathlib import Path
 from reverie.apps.cli.desk import Screen
 from reverie.session.context import instruction_files
 from reverie.store.approvals import IncludeApprovals
+from reverie.store.project import Project
 from reverie.tools import Question
-from reverie.upkeep.place import ProjectPlace
 
 REASON = "this project asks to read a file outside it, now and in later sessions"
 
 
-def ask_for_files(place: ProjectPlace, cwd: Path, screen: Screen) -> None:
+def ask_for_files(place: Project, cwd: Path, screen: Screen) -> None:
     """One question for each file that nobody approved yet; a no is not kept."""
     found = instruction_files(
-        cwd, place.loaded().settings, home=place.home, environ=place.environ
+        cwd, place.settings, home=place.home, environ=place.environ
     ).unapproved
     record = IncludeApprovals(place.home)
     for one in found:

@@ -11,7 +11,7 @@ from reverie.apps.cli.chat import OutputFormat, model_named
 from reverie.apps.cli.show import encoded, note
 from reverie.errors import BudgetExceeded, Incomplete, Refused, ReverieError
 from reverie.session.turn import TurnResult
-from reverie.upkeep.place import ProjectPlace
+from reverie.store.project import Project
 from reverie.world import Model
 
 CANCELLED = 130
@@ -23,7 +23,7 @@ ENDINGS: Mapping[str, type[ReverieError]] = {
 
 
 def answered(
-    place: ProjectPlace,
+    place: Project,
     wanted: AgentOptions,
     model: str,
     prompt: str,

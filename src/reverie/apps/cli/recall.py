@@ -17,13 +17,14 @@ from reverie.apps.cli.memory_open import text_from
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import document, line, say, tell
 from reverie.errors import InvalidInput, NotFound
+from reverie.session.library import Library, find_session
+from reverie.session.open_memory import OpenMemory
+from reverie.session.recall.answer import recall_rows
 from reverie.session.recall.ledger import LedgerTurn, ledgers
 from reverie.session.recall.notes import saved
-from reverie.store.project import work_root
+from reverie.store.project import Project, work_root
 from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
-from reverie.upkeep.place import ProjectPlace, find_session
-from reverie.upkeep.recall import recall_rows
 
 COUNT = 10
 MAX = 1_000
@@ -54,14 +55,15 @@ def recall(
     """Find the memories that match a query, best first."""
     given = " ".join(query or ())
     if ledger:
-        _ledger(ProjectPlace.of(project), given, as_json)
+        _ledger(Project.at(project), given, as_json)
         return
     if not given.strip():
         raise InvalidInput("The query is empty", do="Give some words, or --ledger")
     text = text_from(given)
     now = time.time()
     root = work_root(Path(project)) if explain else None
-    rows = recall_rows(ProjectPlace.of(project), text, now, k, tell, root)
+    with OpenMemory.of(Project.at(project), say=tell) as memory:
+        rows = recall_rows(memory, text, now, k, root)
     if as_json:
         document(rows)
         return
@@ -93,8 +95,8 @@ def _show(number: int, row: dict[str, Any], explain: bool) -> None:
 # --- the ledger
 
 
-def _ledger(place: ProjectPlace, given: str, as_json: bool) -> None:
-    library = place.library()
+def _ledger(place: Project, given: str, as_json: bool) -> None:
+    library = Library.find(place)
     if library is None:
         raise NotFound("There are no sessions in this project yet")
     session = find_session(library, given) if given.strip() else library.newest()

@@ -35,16 +35,16 @@ from reverie.apps.replay import (
 from reverie.apps.replay.figures import plays
 from reverie.errors import InvalidInput, InvalidMessage, NotFound, ReverieError
 from reverie.providers.prices import KINDS, price_of, relative
-from reverie.session.library import Library
+from reverie.session.library import Library, find_session
 from reverie.settings import Settings
 from reverie.store.files import Folder
 from reverie.store.journal import unseal
+from reverie.store.project import Project
 from reverie.text.counts import plural
 from reverie.transcript.codec import decode
 from reverie.transcript.recorded import is_ours
 from reverie.transcript.records import Entry
 from reverie.upkeep import transfer
-from reverie.upkeep.place import ProjectPlace, find_session
 from reverie.world import Prices
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ def replay(
     project: Path,
 ) -> None:
     """Replay recorded sessions under a policy: cost, cache, breaks, and what stays in context."""
-    place = ProjectPlace.of(project)
-    chosen = policy_of(policy, place.loaded().settings, tail, prices_of(prices))
+    place = Project.at(project)
+    chosen = policy_of(policy, place.settings, tail, prices_of(prices))
     sessions, failed = _all(files, place, chosen, every=html is not None)
     if not sessions and failed:
         raise failed[0][1]
@@ -115,7 +115,7 @@ def _rounds(session: MeasuredSession) -> dict[str, dict[str, list[int]]]:
 
 
 def _all(
-    files: Sequence[str], place: ProjectPlace, policy: ReplayPolicy, *, every: bool
+    files: Sequence[str], place: Project, policy: ReplayPolicy, *, every: bool
 ) -> tuple[list[MeasuredSession], list[tuple[str, ReverieError]]]:
     """What was measured, and what could not be."""
     sessions: list[MeasuredSession] = []
@@ -194,14 +194,14 @@ def _write(out: Path, text: str) -> None:
 # --- what is to be replayed
 
 
-def course_of(given: str, place: ProjectPlace) -> Course:
+def course_of(given: str, place: Project) -> Course:
     """The course of a file, or of a session of this project."""
     path = Path(given)
     if path.exists():
         return _of_file(path)
     if path.name.endswith(transfer.ENDINGS) or len(path.parts) > 1:
         raise NotFound("There is no such file", where=given)
-    library = place.library()
+    library = Library.find(place)
     try:
         session = find_session(library, given)
     except InvalidInput as error:

@@ -10,8 +10,9 @@ import click
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import document, note, say, watched
 from reverie.errors import InvalidInput
+from reverie.session.library import Library
+from reverie.store.project import Project
 from reverie.text.counts import plural
-from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.retention import OldSessions, find_old, remove_session
 
 
@@ -31,9 +32,9 @@ def prune(older_than: float | None, dry_run: bool, yes: bool, as_json: bool, pro
 
     A session is its transcript, stored results and agents. Memory is never touched.
     """
-    place = ProjectPlace.of(project)
-    days = place.loaded().settings.retention_days if older_than is None else older_than
-    library = place.library()
+    place = Project.at(project)
+    days = place.settings.retention_days if older_than is None else older_than
+    library = Library.find(place)
     found = find_old(library, days, time.time()) if library else OldSessions()
     if found.due and not dry_run and not yes:
         if as_json:

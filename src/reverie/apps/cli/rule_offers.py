@@ -16,7 +16,7 @@ from reverie.memory.rules import ledger
 from reverie.memory.rules.offers import RuleOffer, offers
 from reverie.session.rules import ProjectRules
 from reverie.store.memories import Memories
-from reverie.upkeep.rules import set_level
+from reverie.upkeep.check import set_level
 
 
 class AsksAPerson(Protocol):

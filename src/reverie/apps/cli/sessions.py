@@ -22,15 +22,15 @@ from reverie.apps.cli.options import CommandGroup, json_option, project_option, 
 from reverie.apps.cli.retention import prune
 from reverie.apps.cli.show import Column, document, encoded, line, note, raw, say, table, watched
 from reverie.errors import InvalidInput, NotFound, ReverieError
-from reverie.session.library import Library
+from reverie.session.library import Library, find_session, home_libraries
 from reverie.session.reading import Transcript
 from reverie.store.files import Folder
 from reverie.store.home import SessionFile, check_folder
 from reverie.store.journal import BadLine
+from reverie.store.project import Project
 from reverie.text.counts import age, plural, size
 from reverie.transcript.request import render
 from reverie.upkeep import conversation, transfer
-from reverie.upkeep.place import ProjectPlace, find_session
 
 ExportFormat = Literal["jsonl", "json", "md"]
 _ROWS_SHOWN = 10
@@ -58,7 +58,7 @@ def app() -> None:
 @project_option
 def list_all(everywhere: bool, as_json: bool, project: Path) -> None:
     """List the sessions of this project, newest first."""
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     rows = [row for row in _rows(place, everywhere) if row is not None]
     if as_json:
         document({"home": str(place.home), "root": str(place.root), "sessions": rows})
@@ -82,11 +82,11 @@ def _unique(ids: Sequence[str]) -> int:
     return next(lengths, 36)
 
 
-def _rows(place: ProjectPlace, everywhere: bool) -> Iterator[dict[str, Any] | None]:
+def _rows(place: Project, everywhere: bool) -> Iterator[dict[str, Any] | None]:
     if everywhere:
-        libraries = list(place.libraries())
+        libraries = list(home_libraries(place))
     else:
-        own = place.library()
+        own = Library.find(place)
         libraries = [(str(place.root), own)] if own else []
     files = [(root, library, file) for root, library in libraries for file in library.sessions()]
     files.sort(key=lambda found: -found[2].mtime)
@@ -166,7 +166,7 @@ def show(
 
 
 def _chosen(project: Path, given: str) -> tuple[Library, str]:
-    library = ProjectPlace.of(project).library()
+    library = Library.find(Project.at(project))
     found = find_session(library, given)
     return cast("Library", library), found
 
@@ -245,7 +245,7 @@ def export(
     if everything and not into_folder:
         raise InvalidInput("--all needs a folder to write to", do="Give --out FOLDER/")
     if everything:
-        library = ProjectPlace.of(project).library()
+        library = Library.find(Project.at(project))
         found = [file.id for file in library.sessions()] if library else []
     else:
         library, chosen = _chosen(project, session)
@@ -319,7 +319,7 @@ def bring(
     files: tuple[Path, ...], dry_run: bool, again: bool, as_json: bool, project: Path
 ) -> None:
     """Import sessions of Claude Code and pi (.jsonl, .jsonl.gz, folders), and exported ones."""
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     failed: list[dict[str, Any]] = []
     code = 0
 
@@ -327,7 +327,7 @@ def bring(
         nonlocal code
         try:
             parcel = transfer.parcel_of(file)
-            library = None if dry_run else place.library_to_write()
+            library = None if dry_run else Library.of(place)
             return transfer.land(library, parcel, place.root, again=again)
         except ReverieError as error:
             failed.append({"file": str(file), "error": str(error)})

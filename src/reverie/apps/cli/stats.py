@@ -12,9 +12,9 @@ from reverie.apps.cli.memory_open import find_memory
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, document, say, table, waiting
 from reverie.providers.prices import money
+from reverie.store.project import Project
 from reverie.text.counts import plural
 from reverie.upkeep.metrics import Day, Metrics
-from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.stats import MemoryDay, Stats, project_stats
 
 SHOWN = 14
@@ -28,14 +28,14 @@ _BARS = "▁▂▃▄▅▆▇█"
 @project_option
 def stats(everything: bool, as_json: bool, project: Path) -> None:
     """Show cache hit rate, compactions, memory hygiene and background cost."""
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     with waiting("working out the figures"), find_memory(project) as memories:
         found = project_stats(place, memories, time.time(), everything=everything)
     if as_json:
         document(found.value())
         return
     _tell(found, everything)
-    _tell_spent(found.spent, place.loaded().settings.background_tokens_per_day)
+    _tell_spent(found.spent, place.settings.background_tokens_per_day)
     _tell_trend(found.trend)
 
 

@@ -23,13 +23,12 @@ from reverie.apps.cli.show import document, json_line, line, note, say
 from reverie.providers.extras import extra
 from reverie.settings import environment
 from reverie.store import home as places
+from reverie.store.project import Project
 from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
-from reverie.upkeep.place import ProjectPlace
-from reverie.upkeep.scan import scan_files
+from reverie.upkeep.check import scan_files
 
 if TYPE_CHECKING:
-    from reverie.session.team import TeamPlace
     from reverie.team.store import TeamStore
     from reverie.team.values import CountedRefusal
 
@@ -57,7 +56,7 @@ def sync(project: Path, pull: bool, as_json: bool) -> None:
     from reverie.session.team import sync_team
 
     with open_memory(project) as memories:
-        done = sync_team(memories, _place(project), pull_only=pull)
+        done = sync_team(memories, Project.at(project), pull_only=pull)
         done.lost = {key: str(memories.beside.root / name) for key, name in done.lost.items()}
     if as_json:
         document(done.value())
@@ -94,7 +93,7 @@ def status(project: Path, as_json: bool) -> None:
     from reverie.session.team import team_status
 
     with open_memory(project) as memories:
-        found = team_status(memories, _place(project))
+        found = team_status(memories, Project.at(project))
     if as_json:
         document(found.value())
         return
@@ -123,7 +122,7 @@ def show_diff(project: Path, as_json: bool) -> None:
     from reverie.session.team import DIFFERS, team_changes
 
     with open_memory(project) as memories:
-        found = team_changes(memories, _place(project))
+        found = team_changes(memories, Project.at(project))
     if as_json:
         document([one.value() for one in found])
         return
@@ -163,7 +162,7 @@ def show_log(project: Path, most: int, refused: bool, database: str, as_json: bo
         return
     from reverie.session.team import connect
 
-    rows = connect(_place(project)).log(most)
+    rows = connect(Project.at(project)).log(most)
     if as_json:
         document([asdict(one) for one in rows])
         return
@@ -190,7 +189,7 @@ def _refusals(project: Path, most: int, database: str) -> list[CountedRefusal]:
     if not database:
         from reverie.session.team import refused_by_server
 
-        return refused_by_server(_place(project), most)
+        return refused_by_server(Project.at(project), most)
     with _store(database) as store:
         return store.all_refusals(most)
 
@@ -328,13 +327,6 @@ def revoke(name: str, database: str) -> None:
     with _store(database) as store:
         one = store.revoke_token(name)
     say(f"{one.id} of {one.author} is revoked")
-
-
-def _place(project: Path) -> TeamPlace:
-    from reverie.session.team import TeamPlace
-
-    found = ProjectPlace.of(project)
-    return TeamPlace(found.home, found.root, found.environ, found.loaded().settings, found.flags())
 
 
 @contextmanager

@@ -23,9 +23,9 @@ from reverie.settings.sources import SettingsFile, settings_file, settings_place
 from reverie.settings.trust import distrust, was_declined
 from reverie.store import trusted
 from reverie.store.approvals import IncludeApprovals
+from reverie.store.project import Project
 from reverie.tools.rules import rules_in
 from reverie.transcript.blocks import dump
-from reverie.upkeep.place import ProjectPlace
 
 _SHOWN = 4_000  # characters of one line
 
@@ -42,7 +42,7 @@ _SHOWN = 4_000  # characters of one line
 @project_option
 def trust(yes: bool, forget: bool, include: Path | None, as_json: bool, project: Path) -> None:
     """Show what a project's settings and MCP servers would run, and trust them if yours."""
-    place = ProjectPlace.of(project)
+    place = Project.at(project)
     if include is not None:
         IncludeApprovals(place.home).approve(place.root, include.expanduser(), "the user")
         _answer(place, as_json, f"Instruction files of this project may include {include}.")
@@ -79,13 +79,13 @@ def trust(yes: bool, forget: bool, include: Path | None, as_json: bool, project:
     _answer(place, as_json, f"{file.path} is trusted until it changes.")
 
 
-def local_file(place: ProjectPlace) -> SettingsFile:
+def local_file(place: Project) -> SettingsFile:
     """The project's local settings as they are now."""
     path = settings_places(home=place.home, root=place.root)["local"]
     return settings_file("local", path, place.home)
 
 
-def offer(place: ProjectPlace, project: Path) -> None:
+def offer(place: Project, project: Path) -> None:
     """Ask a person at a terminal, once, about what nobody has decided about."""
     for one in undecided(place, project):
         one.show()
@@ -105,7 +105,7 @@ def offer(place: ProjectPlace, project: Path) -> None:
         note("It counts like the repository's committed settings; `reverie trust` asks again.")
 
 
-def powers(place: ProjectPlace, file: SettingsFile) -> Iterator[str]:
+def powers(place: Project, file: SettingsFile) -> Iterator[str]:
     """What an untrusted file would do that committed settings may not, line by line."""
     for hook in hooks_in(file)[0]:
         yield f"run at {hook.event}: {hook.command}"
@@ -113,7 +113,7 @@ def powers(place: ProjectPlace, file: SettingsFile) -> Iterator[str]:
         if rule.verdict != "deny":
             yield f"{rule.verdict} {rule}"
     flags: Any = file.value.get("flags")
-    for problem in (*place.loaded().problems, *place.flags().problems()):
+    for problem in (*place.problems, *place.flags.problems()):
         if problem.place == str(file.path) and problem.code == "refused":
             name = problem.key.removeprefix("flags.")
             held = flags if name != problem.key else file.value
@@ -130,7 +130,7 @@ def _refuse_broken(file: SettingsFile) -> None:
         )
 
 
-def _show(place: ProjectPlace, file: SettingsFile) -> None:
+def _show(place: Project, file: SettingsFile) -> None:
     say(f"{file.path} is {distrust(place.home, file.path, file.data or b'')}.")
     lines = list(powers(place, file))
     if not lines:
@@ -142,7 +142,7 @@ def _show(place: ProjectPlace, file: SettingsFile) -> None:
         say(f"  {line[:_SHOWN]}{more}")
 
 
-def _answer(place: ProjectPlace, as_json: bool, text: str) -> None:
+def _answer(place: Project, as_json: bool, text: str) -> None:
     if not as_json:
         say(text)
         return

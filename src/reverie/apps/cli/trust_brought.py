@@ -15,9 +15,8 @@ from reverie.session.hooks import hooks_in
 from reverie.settings.claude import project_files
 from reverie.settings.sources import settings_file
 from reverie.settings.trust import distrust, was_declined
-from reverie.store.project import work_root
+from reverie.store.project import Project, work_root
 from reverie.tools.mcp.config import FILE, described, file_bytes, servers_in
-from reverie.upkeep.place import ProjectPlace
 
 SHOWN = 4_000  # characters of one line
 
@@ -45,18 +44,18 @@ def places(project: Path) -> tuple[Path, ...]:
     return (top / FILE, *project_files(top))
 
 
-def brought(place: ProjectPlace, project: Path) -> list[Brought]:
+def brought(place: Project, project: Path) -> list[Brought]:
     """The files that would do something, trusted or not."""
     return [one for path in places(project) for one in _file(place, path)]
 
 
-def undecided(place: ProjectPlace, project: Path) -> list[Brought]:
+def undecided(place: Project, project: Path) -> list[Brought]:
     """Those that the user neither trusted nor declined."""
     found = [one for one in brought(place, project) if one.why]
     return [one for one in found if not was_declined(place.home, one.path, one.data)]
 
 
-def _file(place: ProjectPlace, path: Path) -> Iterator[Brought]:
+def _file(place: Project, path: Path) -> Iterator[Brought]:
     data = file_bytes(path)
     if data is None:
         return

@@ -9,7 +9,7 @@ import click
 from reverie.apps.cli.options import HOST, json_option, port_option, project_option
 from reverie.apps.cli.show import json_line, say
 from reverie.providers.extras import extra
-from reverie.upkeep.place import ProjectPlace
+from reverie.store.project import Project
 
 
 @click.command()
@@ -28,4 +28,4 @@ def web(port: int, as_json: bool, project: Path) -> None:
         say(f"Open {link}")
         say("The link works once, on this machine alone. Ctrl-C stops the page.")
 
-    serve_page(ProjectPlace.of(project), HOST, port, ready)
+    serve_page(Project.at(project), HOST, port, ready)

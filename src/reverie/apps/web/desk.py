@@ -17,20 +17,18 @@ from typing import Any, TypeVar
 import jinja2
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from reverie.agent.memory import AgentPlace, agent_memories
 from reverie.apps.web import show
 from reverie.apps.web.events import Hub
 from reverie.apps.web.figures import Commands, ProjectFigures
 from reverie.errors import NotFound
 from reverie.memory.format.entry import is_topic
-from reverie.store.memories import Memories, history_folder, memory_folder
+from reverie.session.library import Library
+from reverie.session.open_memory import OpenMemory
+from reverie.store.memories import Memories
+from reverie.store.project import Project
 from reverie.upkeep.derived import NAME, Derived
-from reverie.upkeep.forget import Forgetting
-from reverie.upkeep.memory import find_memory
 from reverie.upkeep.memory_index import MemoryRows
-from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.projects import project_name
-from reverie.upkeep.recall import OpenRecall
 from reverie.upkeep.savings import Savings
 from reverie.upkeep.session_index import SessionIndex
 from reverie.world import Notice
@@ -108,20 +106,20 @@ class Desk:
 
     def __init__(
         self,
-        place: ProjectPlace,
+        place: Project,
         prefix: str = "",
         projects: Callable[[], Sequence[Linked]] = tuple,
     ) -> None:
-        self.place = place
+        self._place = place
         self.prefix = prefix
         self.projects = projects
         self.settings = place.settings
-        self.library = place.library_to_write()
+        self.library = Library.of(place)
         self.base = Derived(self.library.path / NAME)
         self.sessions = SessionIndex(self.base, self.library, self.settings)
         self.memories = MemoryRows(self.base, place)
         self.savings = Savings(self.base, self.settings)
-        self.recall = OpenRecall(place, self.say)
+        self.open_memory = OpenMemory.of(place, say=self.say)
         self.hub = Hub()
         self.figures = ProjectFigures(self)
         self.commands = Commands(place.environ)
@@ -132,16 +130,19 @@ class Desk:
         self.due = ""  # when the next dream is due, as last looked at
         self._memory: Memories | None = None
         self._worked_out: dict[Any, tuple[Any, Any]] = {}
-        self._opened: contextlib.ExitStack = contextlib.ExitStack()
         self._lock = threading.RLock()
         self._templates = _templates(self)
+
+    @property
+    def place(self) -> Project:
+        """The project, with its settings as they are now."""
+        return self._place.reload()
 
     def close(self) -> None:
         self.closed = True
         self.commands.stop()
         self.settle(PATIENCE)
-        self.recall.close()
-        self._opened.close()
+        self.open_memory.close()
         self.library.close()
         self.base.close()
 
@@ -155,8 +156,7 @@ class Desk:
         """The project's memory; None where there is none yet."""
         with self._lock:
             if self._memory is None:
-                opened = find_memory(self.place, self.say, create=create)
-                self._memory = self._opened.enter_context(opened)
+                self._memory = self.open_memory.find_store(create=create)
             yield self._memory
 
     def between_changes(self, memories: Memories, make: Callable[[Memories], _T]) -> _T:
@@ -216,21 +216,20 @@ class Desk:
         """A page for somebody who is not let in: it tells nothing of the project."""
         return self._templates.get_template(name).render(values)
 
-    @contextlib.contextmanager
-    def asking(self) -> Generator[None]:
-        """One search at a time: the recall index is shared with other programs."""
-        with self._lock:
-            yield
+    def recall_rows(self, question: str, most: int) -> list[dict[str, Any]]:
+        """Search the memory, one search at a time; the keeper refreshes what is slow."""
+        from reverie.session.recall.answer import recall_rows
 
-    def forgetting(self) -> Forgetting:
-        """What erases words from every file under home."""
-        place = self.place
-        memory = memory_folder(place.home, place.root, self.settings)
-        kept = history_folder(place.home, place.root, place.environ)
-        outside = [] if memory.is_relative_to(place.home) else [(memory, kept)]
-        ground = AgentPlace(place.home, place.root, place.environ, self.settings)
-        more = [*outside, *agent_memories(ground)]
-        return Forgetting(place.home, place.environ, time.time, more)
+        with self._lock:
+            memory = self.open_memory
+            if memory.is_searchable:
+                memory.keep_index()
+            return recall_rows(memory, question, time.time(), most, self.place.root, beside=True)
+
+    def refresh_recall(self) -> None:
+        """Bring the recall index up to date, where anybody has asked yet."""
+        with self._lock:
+            self.open_memory.refresh_index()
 
     def screens(self) -> tuple[tuple[str, str, str], ...]:
         """The screens in the menu; the fleet's where there is one."""
@@ -263,7 +262,7 @@ def _templates(desk: Desk) -> jinja2.Environment:
     )
     made.filters.update(show.FILTERS)  # pyright: ignore[reportUnknownMemberType]
     known: dict[str, Any] = {
-        "project": project_name(desk.place),
+        "project": project_name(desk.place.home, desk.place.root),
         "folder": show.homely(desk.place.root),
         "prefix": desk.prefix,
         "projects": desk.projects,
@@ -291,7 +290,7 @@ SCREENS: tuple[tuple[str, str, str], ...] = (
 FLEET = ("fleet", "Fleet", "f")
 
 
-def has_fleet(place: ProjectPlace) -> bool:
+def has_fleet(place: Project) -> bool:
     """Whether a fleet's database is named, or a plan was made here; nothing is opened."""
     from reverie.fleet.local import FILE
 

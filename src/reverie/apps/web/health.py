@@ -23,11 +23,11 @@ from reverie.apps.web.switches import budget, switches
 from reverie.apps.web.team import summary
 from reverie.errors import StoreError
 from reverie.memory.rules.ledger import MATCHED
+from reverie.session.open_memory import find_memory
 from reverie.store.rule_rows import list_rules
 from reverie.text.counts import plural
 from reverie.upkeep.check import fix_memory, plan_fix
 from reverie.upkeep.doctor import FIX, Examination
-from reverie.upkeep.memory import find_memory
 from reverie.upkeep.timeline import Values
 
 DAYS = 14
@@ -117,7 +117,7 @@ def _cost_bar(stats: Values | None) -> Any:
 
 def _unasked(desk: Desk, stats: Values | None) -> Values:
     """What ran unasked today, of what may."""
-    allowed = budget(desk.place.loaded())
+    allowed = budget(desk.place.load())
     limit = allowed["limit"]
     today = _date(time.time())
     days: list[Values] = (stats or {}).get("unasked", [])

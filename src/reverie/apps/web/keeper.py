@@ -12,7 +12,7 @@ import time
 from reverie.apps.web.desk import Desk
 from reverie.errors import ReverieError
 from reverie.session.dream.branch import dreams, dreams_folder
-from reverie.upkeep.dreams import next_dream
+from reverie.upkeep.tasks import next_dream
 
 LEAST = 1.0
 REST = 4.0
@@ -63,8 +63,7 @@ class Keeper:
         if changed or not desk.base.fact("score"):
             with desk.memory() as memories:
                 desk.memories.check(memories)
-            with desk.asking():
-                desk.recall.settle()
+            desk.refresh_recall()
             desk.hub.tell("memories")
         if state != self._dreams:
             self._dreams = state

@@ -23,7 +23,7 @@ from reverie.memory.versions import By, Origin, Version, blame
 from reverie.store.files import Changed
 from reverie.store.memories import Memories
 from reverie.store.plain import digest
-from reverie.upkeep.forget import ForgetReport
+from reverie.upkeep.forget import ForgetReport, ForgetRun
 from reverie.upkeep.memory import describe_origin
 from reverie.upkeep.memory_index import COUNTED, PAGE, MemoryQuery
 
@@ -296,7 +296,7 @@ def forgetting(desk: Desk, ask: Ask) -> Response:
     words = ask.given("words").strip()
     if not words:
         return _forget_page(desk, "")
-    work = desk.forgetting()
+    work = ForgetRun.of(desk.place)
     if ask.given("sure").strip() == "forget":
         with desk.changing():
             report = work.run(words, dry_run=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,8 +32,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
     question = ask.query.get("q", "")[:2_000].strip()
     rows: list[Values] = []
     if question:
-        with desk.asking():
-            rows = desk.recall.rows(question, time.time(), RESULTS)
+        rows = desk.recall_rows(question, RESULTS)
     most = max((sum(map(abs, row["why"].values())) for row in rows), default=0)
     clear = [row for row in rows if row["clear"]]
     return desk.page(

@@ -10,10 +10,10 @@ import anyio
 from reverie.apps.web.gate import Gate
 from reverie.apps.web.switcher import Switcher
 from reverie.serving import listen, serve
-from reverie.upkeep.place import ProjectPlace
+from reverie.store.project import Project
 
 
-def serve_page(place: ProjectPlace, host: str, port: int, ready: Callable[[str], None]) -> None:
+def serve_page(place: Project, host: str, port: int, ready: Callable[[str], None]) -> None:
     """Serve until interrupted; `ready` gets the link that lets a browser in."""
     listening = listen(host, port)
     gate = Gate()

@@ -25,7 +25,7 @@ from reverie.apps.web.gate import Gate, Sealed, refusal
 from reverie.apps.web.keeper import Keeper
 from reverie.apps.web.show import homely
 from reverie.errors import ReverieError
-from reverie.upkeep.place import ProjectPlace
+from reverie.store.project import Project
 from reverie.upkeep.projects import find_project, home_projects, project_key, project_name
 
 MAX_OPEN = 8
@@ -57,7 +57,7 @@ class OpenProject:
 class Switcher:
     """The page of a home: each request goes to the project that its address names."""
 
-    def __init__(self, place: ProjectPlace, gate: Gate, room: int = MAX_OPEN) -> None:
+    def __init__(self, place: Project, gate: Gate, room: int = MAX_OPEN) -> None:
         self._place = place
         self._room = room
         self._gate = gate
@@ -92,8 +92,8 @@ class Switcher:
         """Look at the home's projects again."""
         found = home_projects(self._place)
         self._listed = tuple(
-            Linked(project_name(one), homely(one.root), self._prefix(key))
-            for key, one in found.items()
+            Linked(project_name(self._place.home, root), homely(root), self._prefix(key))
+            for key, root in found.items()
         )
         self._listed_at = time.monotonic()
 
@@ -141,7 +141,7 @@ class Switcher:
         except ReverieError as error:
             return Sealed(fault(self.first.desk, 500, error))
 
-    def _taken(self, place: ProjectPlace, key: str) -> OpenProject:
+    def _taken(self, place: Project, key: str) -> OpenProject:
         one = self._open.pop(key, None)
         if one is None:
             self._make_room()
@@ -152,7 +152,7 @@ class Switcher:
         self._open[key] = one
         return one
 
-    def _made(self, place: ProjectPlace, prefix: str) -> OpenProject:
+    def _made(self, place: Project, prefix: str) -> OpenProject:
         desk = Desk(place, prefix, self._projects)
         return OpenProject(desk, Keeper(desk), application(desk, self._gate))
 

@@ -29,7 +29,7 @@ _OURS = ("flags", "user", "default")
 
 def switches(desk: Desk) -> list[Values]:
     """Each switch, whether it is on, and who else decides that."""
-    states = desk.place.flags().snapshot()
+    states = desk.place.flags.snapshot()
     return [
         {
             "name": name,
@@ -66,7 +66,7 @@ def switch(desk: Desk, ask: Ask) -> Response:
 
 def limit(desk: Desk, ask: Ask) -> Response:
     """Set the budget, or with nothing given let the default count again."""
-    before = budget(desk.place.loaded())
+    before = budget(desk.place.load())
     text = "".join(ask.given("tokens").replace(",", "").split())
     change_setting(desk.place.home, BUDGET, text or None, desk.place.environ)
     was = str(before["limit"]) if before["set"] else ""

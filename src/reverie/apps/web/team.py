@@ -19,9 +19,9 @@ from reverie.apps.web.desk import Ask, Desk
 from reverie.apps.web.memories import by_user
 from reverie.errors import NotFound
 from reverie.memory.versions import Version
+from reverie.session.open_memory import find_memory
 from reverie.session.team import (
     DIFFERS,
-    TeamPlace,
     connect,
     missing,
     sync_team,
@@ -29,7 +29,6 @@ from reverie.session.team import (
     team_status,
 )
 from reverie.store.memories import Memories
-from reverie.upkeep.memory import find_memory
 from reverie.upkeep.timeline import Values
 
 MAX_LOG = 50
@@ -38,14 +37,9 @@ MAX_FILES = 50
 ROOM = show.MAX_DIFFERENCES // 2
 
 
-def place_of(desk: Desk) -> TeamPlace:
-    place = desk.place
-    return TeamPlace(place.home, place.root, place.environ, desk.settings, place.flags())
-
-
 def summary(desk: Desk) -> Values:
     """What `team status` says; of a team that is not set up, what is missing."""
-    place = place_of(desk)
+    place = desk.place
     if lack := missing(place):
         return {"missing": lack[0], "do": lack[1]}
     with find_memory(desk.place, desk.say, create=True) as memories:
@@ -55,7 +49,7 @@ def summary(desk: Desk) -> Values:
 
 def _asked(desk: Desk) -> Values:
     """Status, the log, and both texts of what differs."""
-    place = place_of(desk)
+    place = desk.place
     if missing(place):
         return summary(desk)
     with find_memory(desk.place, desk.say, create=True) as memories:
@@ -135,7 +129,7 @@ def sync(desk: Desk, ask: Ask) -> Response:
     def work() -> Values:
         with find_memory(desk.place, desk.say, create=True) as memories:
             assert memories is not None
-            done = sync_team(memories, place_of(desk), now=time.time).value()
+            done = sync_team(memories, desk.place, now=time.time).value()
         desk.figures.outdated("team", "team page")
         return done
 

@@ -3,6 +3,8 @@
 Every sentence of the answer stands word for word in a memory or in an earlier session, and comes
 with the place. A word of the question weighs more the fewer texts have it; where no text holds
 enough of that weight, there is no answer, and that is said. No model, and nothing is made up.
+
+`recall_rows` gives what recall finds for some words, how well and why.
 """
 
 from __future__ import annotations
@@ -11,14 +13,27 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from reverie.errors import NotFound, StoreError
+import anyio
+
+from reverie.errors import NotFound, ProviderError, StoreError
 from reverie.light import dataclass
+from reverie.memory.claims import claims
 from reverie.memory.format.entry import TopicFile
+from reverie.memory.recall.meaning import Meaning
 from reverie.memory.recall.ranking import Query
+from reverie.session.open_memory import OpenMemory
+from reverie.session.recall.checked import CheckedClaim, Repository
+from reverie.session.recall.meaning import embeddings_by, meaning
+from reverie.session.recall.notes import days
 from reverie.store.recall.index import RecallHit
+from reverie.store.written import FileTimes
 from reverie.text.tokens import terms
 from reverie.text.untrusted import strip
+from reverie.world import Notice
 
 SHOWN = 3
 """Sentences of an answer."""
@@ -104,3 +119,96 @@ def sentences(text: str, first: int) -> Iterator[tuple[str, int]]:
             bare = " ".join(piece.split())[:LONGEST]
             if len(bare) > 1:
                 yield bare, number
+
+
+# --- rows for a list, with reasons
+
+
+def recall_rows(
+    memory: OpenMemory,
+    text: str,
+    now: float,
+    k: int,
+    root: Path | None = None,
+    *,
+    beside: bool = False,
+) -> list[dict[str, Any]]:
+    """Return what is found, best first, for JSON; also what would not be injected unasked.
+
+    With `root` each row says why, and how what it names stands in the repository there now. With
+    `beside` somebody else brings the index up to date where that is slow. Nothing is made but the
+    index, which can be deleted at any time.
+    """
+    if not memory.is_searchable:
+        return []
+    meant = _meaning(memory, text)
+    hits = memory.index.search(text, now, k=k, meaning=meant, beside=beside)
+    return [_row(hit, memory, now, root) for hit in date_hits(hits, memory, now)]
+
+
+def date_hits(hits: Sequence[RecallHit], memory: OpenMemory, now: float) -> list[RecallHit]:
+    """Return the hits, each with the time its memory was written instead of that of its file."""
+    if memory.folder is None:
+        return list(hits)
+    with memory.index.opened() as index:
+        times = FileTimes(memory.folder, now, memory.history, index.alone)
+        return [replace(hit, saved=times.at(hit.file)) for hit in hits]
+
+
+def _meaning(memory: OpenMemory, text: str) -> Meaning | None:
+    """Return what the query means to the model of the setting; None where none is named, or,
+    which is said, where it gives no answer."""
+    index, model = memory.index, embeddings_by(memory.project.settings, memory.project.environ)
+    if model is None:
+        return None
+    index.refresh()
+
+    async def asked() -> Meaning:
+        try:
+            with index.opened() as opened:
+                return await meaning(opened, model, text)
+        finally:
+            await model.aclose()
+
+    try:
+        return anyio.run(asked)
+    except ProviderError as error:
+        memory.say(Notice("recall", f"Searched by words only: {error}", "warning"))
+        return None
+
+
+def _row(hit: RecallHit, memory: OpenMemory, now: float, root: Path | None) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "file": hit.file,
+        "score": round(hit.score, 4),
+        "clear": hit.clear,
+        "type": hit.type,
+        "name": hit.name,
+        "description": hit.description,
+        "saved": hit.saved,
+        "days": days(hit.saved, now) if hit.saved else None,
+        "line": hit.line,
+        "passage": hit.passage,
+        "path": str(memory.index.folder / hit.file),
+    }
+    if root is not None:
+        row["why"] = {name: round(value, 4) for name, value in hit.why}
+        row["checked"] = [_checked(c) for c in _claims(hit, memory, root)]
+    return row
+
+
+def _claims(hit: RecallHit, memory: OpenMemory, root: Path) -> tuple[CheckedClaim, ...]:
+    folder = memory.folder
+    try:
+        text = folder.read(hit.file).text if folder is not None else ""
+    except (NotFound, StoreError):
+        return ()
+    path = memory.project.environ.get("PATH", "")
+    also = None if folder is None else folder.root
+    return Repository(root, path=path, also=also).check(claims(text))
+
+
+def _checked(found: CheckedClaim) -> dict[str, Any]:
+    claim = found.claim
+    value = {"kind": claim.kind, "text": claim.text, "line": claim.line}
+    return {**value, "status": found.status, "where": found.where, "why": found.why}

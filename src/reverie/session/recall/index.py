@@ -23,7 +23,6 @@ from reverie.memory.recall.meaning import LocalModel, Meaning
 from reverie.memory.recall.ranking import Query
 from reverie.session.recall.meaning import fill, local_model, meanings
 from reverie.settings import DEFAULTS, Settings
-from reverie.store import home as places
 from reverie.store.project import Project
 from reverie.store.recall.index import NAME, HitKind, RecallHit, RecallIndex
 from reverie.world import Say, say_nothing
@@ -72,7 +71,7 @@ class MemoryIndex:
     @classmethod
     def of(cls, project: Project, *, say: Say = say_nothing) -> MemoryIndex:
         """Return the index of a project's memory; nothing is made."""
-        kept = places.transcripts_folder(project.folder(), project.home, project.environ)
+        kept = project.sessions_folder
         return cls(project.memory_folder, kept, settings=project.settings, say=say)
 
     @contextmanager
