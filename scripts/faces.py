@@ -69,7 +69,7 @@ FACES = (
 
 
 BLOCKING = PACKAGE / "api/blocking_faces.py"
-BLOCKED = (("Session", "session/session.py"), ("Agent", "api/agents.py"))
+BLOCKED = (("Session", "session/session.py"), ("Agent", "agent/agent.py"))
 BLOCKING_HEAD = '''"""The types of what `blocking` gives, made by `python -m scripts.faces --write`.
 
 Every method is the one of the same name, waited for; nothing here runs.

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from reverie import layers as layers
     from reverie import models as models
     from reverie import testing as testing
-    from reverie.api.agents import Agent
+    from reverie.agent.agent import Agent
     from reverie.api.bridge import blocking
     from reverie.api.fitting import Fitted, Fitter, fit
     from reverie.api.memory import Memory
-    from reverie.api.turns import Event, Turn
     from reverie.api.values import Found, Saved
     from reverie.api.wrap import wrap
     from reverie.errors import ReverieError
     from reverie.session.report import Report, report
     from reverie.session.rules import MatchedRule
     from reverie.session.session import Session
+    from reverie.session.turn import Event, Turn
     from reverie.settings import Settings
     from reverie.tools.toolset import Owner, Toolset, tools
     from reverie.wire.given import tool_result, user
@@ -72,11 +72,11 @@ __all__ = [
 ]
 
 _PLACES = {
-    "Agent": "reverie.api.agents",
-    "Event": "reverie.api.turns",
+    "Agent": "reverie.agent.agent",
+    "Event": "reverie.session.turn",
     "Request": "reverie.wire.sending",
     "ToolCall": "reverie.world",
-    "Turn": "reverie.api.turns",
+    "Turn": "reverie.session.turn",
     "blocking": "reverie.api.bridge",
     "Found": "reverie.api.values",
     "MatchedRule": "reverie.session.rules",

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Protocol
 
-from reverie.api.memory import Memory
-from reverie.api.turns import Event, Turn
+from reverie import Memory
 from reverie.session.compaction.compacting import Compacted
 from reverie.session.rules import MatchedRule
-from reverie.session.turn import TurnEnding
+from reverie.session.turn import Event, Turn, TurnEnding
 from reverie.tools.toolset import Toolset
 from reverie.wire.given import Addable
 from reverie.wire.replies import Reply

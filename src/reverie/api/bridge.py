@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal
 
-    from reverie.api.agents import Agent
+    from reverie.agent.agent import Agent
     from reverie.api.blocking_faces import BlockingAgent, BlockingSession
     from reverie.session.report import Report
     from reverie.session.session import Session

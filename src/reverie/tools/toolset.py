@@ -236,7 +236,9 @@ def _page(found: Original, value: Mapping[str, Any], settings: Settings) -> Answ
     return Answer(shown if isinstance(shown, str) else dump(shown), found.media)
 
 
-def takes(given: Callable[..., object], gives: str, names: str) -> Callable[[F], F]:
+def takes(
+    given: Callable[..., object], gives: str, names: str, *, required: str = ""
+) -> Callable[[F], F]:
     """Give a function the signature by which `given` is called with these names.
 
     The arguments of `Session.open` and its like are said once, as the fields of a dataclass. Type
@@ -249,6 +251,9 @@ def takes(given: Callable[..., object], gives: str, names: str) -> Callable[[F],
         known = inspect.signature(given).parameters
         shown: Any = function
         parameters = [known[name] for name in names.split()]
+        parameters = [
+            one.replace(default=one.empty) if one.name == required else one for one in parameters
+        ]
         shown.__signature__ = inspect.Signature(parameters, return_annotation=gives)
         return function
 

@@ -20,8 +20,7 @@ import anyio
 
 from reverie import __version__
 from reverie.agent.memory import AgentMemory, open_agent_memory
-from reverie.agent.parts import thinking_options
-from reverie.agent.place import SEALED_ROUNDS, head_context
+from reverie.agent.place import SEALED_ROUNDS, head_context, thinking_options
 from reverie.agent.subagents.types import AgentType
 from reverie.session.budget import Budget, CountsRetries
 from reverie.session.conversation import NoLog

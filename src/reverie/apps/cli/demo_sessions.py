@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from reverie.agent.agent import Agent, AgentOptions, open_agent
+from reverie.agent.agent import Agent, AgentOptions
+from reverie.agent.builder import open_agent
 from reverie.apps.cli import demo_sample as sample
 from reverie.apps.cli.demo_course import CLASSIC, Later, Tell, own_environment
 from reverie.embedded import EmbeddedModel
