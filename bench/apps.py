@@ -38,7 +38,7 @@ from reverie.apps.web.review import listed as review
 from reverie.apps.web.savings import shown as savings
 from reverie.apps.web.sessions import listed as sessions
 from reverie.apps.web.sessions import shown as session
-from reverie.session import Library, Session
+from reverie.session import Library, open_session
 from reverie.store import Project
 from reverie.wire import user
 
@@ -124,7 +124,7 @@ def _nothing(name: str, work: object) -> None:
 async def _talk(project: Path) -> str:
     used = {"input_tokens": 100, "output_tokens": 5, "cache_read_input_tokens": 900}
     answer = {"content": [{"type": "text", "text": "Yes."}], "model": "m", "usage": used}
-    async with Session.open(project, model="m", system="Be brief.") as made:
+    async with open_session(project, model="m", system="Be brief.") as made:
         for n in range(3):
             await made.add(user(f"Find out why the tests fail, part {n}"))
             await made.prepare()

@@ -38,7 +38,7 @@ from bench.gate import documents, labels, telling_line
 from bench.labels import LABELS, recorded
 from bench.prepared import PATIENT, Home, Note
 from reverie.memory import new
-from reverie.session import Session
+from reverie.session import Session, open_session
 from reverie.store import Memories
 from reverie.testing import ManualClock, reply
 from reverie.transcript import AssistantMessage, Block, Entry, UserMessage, block_of, text_of
@@ -203,7 +203,7 @@ async def joined(
     found: list[Join] = []
     with home.memories() as memories:
         put(memories, notes)
-        async with Session.open(
+        async with open_session(
             home.project,
             model="bench",
             home=home.home,

@@ -26,7 +26,7 @@ import anyio
 from bench.figures import Figure, at_most
 from reverie.memory import Origin, Trust, junk, merge_text, new
 from reverie.memory.hygiene import reading
-from reverie.session import Library, Session
+from reverie.session import Library, open_session
 from reverie.store import Memories, seal
 from reverie.tools import segments
 from reverie.transcript import (
@@ -289,7 +289,7 @@ def _beginning(base: Path) -> Iterable[Figure]:
 
 async def _begun(place: Path) -> Path:
     environ = {"HOME": str(place)}
-    async with Session.open(
+    async with open_session(
         place / "work", model="m1", system="You help.", home=place / "home", environ=environ
     ) as session:
         await session.add("go")

@@ -243,25 +243,25 @@ class OneAtATime:
     def world(self) -> World:
         return self.session.world
 
-    async def add(self, *said: Addable) -> None:
-        await self.session.add(*said)
+    async def add_messages(self, *said: Addable) -> None:
+        await self.session.add_messages(*said)
 
     async def append(self, *records: Record) -> tuple[Entry, ...]:
         return await self.session.append(*records)
 
-    async def prepare(self, task: Task = MAIN) -> Request:
-        return await self.session.prepare(task)
+    async def render_request(self, task: Task = MAIN) -> Request:
+        return await self.session.render_request(task)
 
-    async def observe(self, reply: Observable) -> Reply:
-        found = await self.session.observe(reply)
+    async def record_reply(self, reply: Observable) -> Reply:
+        found = await self.session.record_reply(reply)
         await jobs_over(self.session)
         return found
 
     def responding(self) -> None:
         self.session.responding()
 
-    async def too_long(self, error: PromptTooLong) -> Request:
-        return await self.session.too_long(error)
+    async def shorten_request(self, error: PromptTooLong) -> Request:
+        return await self.session.shorten_request(error)
 
-    async def end_turn(self, outcome: TurnEnding = "completed") -> None:
-        await self.session.end_turn(outcome)
+    async def record_turn_end(self, outcome: TurnEnding = "completed") -> None:
+        await self.session.record_turn_end(outcome)

@@ -15,7 +15,7 @@ from typing import Any
 
 from reverie.agent import AgentOptions, open_agent
 from reverie.memory import Origin, Trust, new
-from reverie.session import Session
+from reverie.session import open_session
 from reverie.settings import Settings
 from reverie.store import Memories, Project
 from reverie.testing import ManualClock, ScriptedModel
@@ -83,7 +83,7 @@ class Home:
 
     async def session_request(self, memories: Memories, text: str) -> str:
         """The text of a session's first request without a head: the message and what joins it."""
-        async with Session.open(
+        async with open_session(
             self.project,
             model="bench",
             home=self.home,

@@ -31,7 +31,7 @@ from scripts import pages
 from scripts.pages import ROOT
 
 SOURCE = ROOT / "src"
-API = SOURCE / "reverie" / "api"
+PACKAGE = SOURCE / "reverie"
 HEAD = '''"""The types of `{name}.aio`, made from `{name}` by `python -m scripts.faces --write`.
 
 Every method is the one of the same name, as a coroutine; nothing here runs.
@@ -58,11 +58,11 @@ class Face:
 
     @property
     def path(self) -> Path:
-        return API / self.file
+        return PACKAGE / self.file
 
     def text(self) -> str:
         """The text of the generated file."""
-        tree = ast.parse((API / self.source).read_text(encoding="utf-8"))
+        tree = ast.parse((PACKAGE / self.source).read_text(encoding="utf-8"))
         classes = (one for one in tree.body if isinstance(one, ast.ClassDef))
         made = next(one for one in classes if one.name == self.name)
         methods = [one for one in made.body if isinstance(one, ast.FunctionDef) and _is_public(one)]
@@ -77,13 +77,14 @@ class Face:
 
 
 FACES = (
-    Face("Memory", "memory.py", "async_memory.py"),
-    Face("Fitter", "fitting.py", "async_fitter.py"),
-    Face("Toolset", "toolset.py", "async_toolset.py"),
+    Face("Memory", "api/memory.py", "api/async_memory.py"),
+    Face("Fitter", "api/fitting.py", "api/async_fitter.py"),
+    Face("Toolset", "tools/toolset.py", "tools/async_toolset.py"),
 )
 
 
-BLOCKING = API / "blocking_faces.py"
+BLOCKING = PACKAGE / "api/blocking_faces.py"
+BLOCKED = (("Session", "session/session.py"), ("Agent", "agent/agent.py"))
 BLOCKING_HEAD = '''"""The types of what `blocking` gives, made by `python -m scripts.faces --write`.
 
 Every method is the one of the same name, waited for; nothing here runs.
@@ -100,14 +101,14 @@ Method = ast.FunctionDef | ast.AsyncFunctionDef
 def blocking_faces() -> str:
     """The text of the file for `blocking`."""
     parts: list[str] = []
-    for name, source in (("Session", "session.py"), ("Agent", "agents.py")):
+    for name, source in BLOCKED:
         parts.append(f'\nclass Blocking{name}(Protocol):\n    """`{name}` without a loop."""\n')
-        tree = ast.parse((API / source).read_text(encoding="utf-8"))
+        tree = ast.parse((PACKAGE / source).read_text(encoding="utf-8"))
         (made,) = (o for o in tree.body if isinstance(o, ast.ClassDef) and o.name == name)
         methods = (one for one in made.body if isinstance(one, Method) and _is_public(one))
         parts += map(_as_blocking, methods)
     body = "\n".join(parts)
-    return BLOCKING_HEAD.format(imports=imports(body, "session.py", "agents.py")) + body
+    return BLOCKING_HEAD.format(imports=imports(body, *(source for _, source in BLOCKED))) + body
 
 
 # What a face names, imported as its sources do
@@ -121,14 +122,14 @@ def imports(body: str, *sources: str) -> str:
     known: dict[str, str] = dict(OURS)
     variables: set[str] = set()
     for source in sources:
-        tree = ast.parse((API / source).read_text(encoding="utf-8"))
+        tree = ast.parse((PACKAGE / source).read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom):
                 known |= {one.asname or one.name: node.module or "" for one in node.names}
             elif isinstance(node, ast.Import):
                 known |= {one.name: "" for one in node.names}
             elif isinstance(node, ast.ClassDef) and node in tree.body:
-                known.setdefault(node.name, f"reverie.api.{source.removesuffix('.py')}")
+                known.setdefault(node.name, _module(source))
             elif isinstance(node, ast.Assign) and "TypeVar(" in ast.unparse(node.value):
                 variables |= {one.id for one in node.targets if isinstance(one, ast.Name)}
     nodes = list(ast.walk(ast.parse(body)))
@@ -144,6 +145,10 @@ def imports(body: str, *sources: str) -> str:
     others = "".join(row for module, row in rows.items() if not module.startswith("reverie"))
     made = "".join(f'{name} = TypeVar("{name}")\n' for name in sorted(used & variables))
     return "\n".join(filter(None, (plain + others, house, made))).rstrip("\n")
+
+
+def _module(source: str) -> str:
+    return f"reverie.{source.removesuffix('.py').replace('/', '.')}"
 
 
 def _line(module: str, names: list[str]) -> str:

@@ -30,7 +30,7 @@ import reverie
 from reverie import testing
 from reverie.agent import Agent, AgentOptions, open_agent, project_at
 from reverie.embedded import EmbeddedModel
-from reverie.session import Session, session_memory
+from reverie.session import Session, open_session, session_memory
 from reverie.wire import tool_result
 from reverie.world import complete, say_nothing
 from tests.proxy.proxied import proxied
@@ -39,7 +39,7 @@ SOURCE = os.path.dirname(reverie.__file__) + os.sep
 ABOUT = {
     "request": "`session.add`, `prepare`, `observe` and a result: two rounds of a loop",
     "search": "`Memory.search` in a project with memories",
-    "resume": "`Session.open(resume=…)` to the next request",
+    "resume": "`open_session(resume=…)` to the next request",
     "extraction": "`session.end_turn` to the memory that landed",
     "dream": "`session.dreams.start` to the landed dream",
     "proxied": "a conversation's second request through the proxy to the simulated provider",
@@ -152,7 +152,7 @@ async def walks(folder: Path) -> dict[str, list[str]]:
 async def _resumed(stage: Stage, last: str) -> None:
     place = project_at(stage.project, stage.home, stage.environ)
     memories = session_memory(place, time.time, say_nothing)
-    async with Session.open(
+    async with open_session(
         stage.project,
         model=stage.model,
         resume=last,

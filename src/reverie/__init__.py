@@ -24,18 +24,19 @@ if TYPE_CHECKING:
     from reverie import layers as layers
     from reverie import models as models
     from reverie import testing as testing
-    from reverie.api.agents import Agent
+    from reverie.agent.agent import Agent
     from reverie.api.bridge import blocking
     from reverie.api.fitting import Fitted, Fitter, fit
     from reverie.api.memory import Memory
-    from reverie.api.report import Report, report
-    from reverie.api.session import Session
-    from reverie.api.toolset import Owner, Toolset, tools
-    from reverie.api.turns import Event, Turn
-    from reverie.api.values import Found, MatchedRule, Saved
+    from reverie.api.values import Found, Saved
     from reverie.api.wrap import wrap
     from reverie.errors import ReverieError
+    from reverie.session.report import Report, report
+    from reverie.session.rules import MatchedRule
+    from reverie.session.session import Session
+    from reverie.session.turn import Event, Turn
     from reverie.settings import Settings
+    from reverie.tools.toolset import Owner, Toolset, tools
     from reverie.wire.given import tool_result, user
     from reverie.wire.reply import Reply, ToolCall
     from reverie.wire.request import Request
@@ -71,30 +72,30 @@ __all__ = [
 ]
 
 _PLACES = {
-    "Agent": "reverie.api.agents",
-    "Event": "reverie.api.turns",
+    "Agent": "reverie.agent.agent",
+    "Event": "reverie.session.turn",
     "Request": "reverie.wire.request",
     "ToolCall": "reverie.wire.reply",
-    "Turn": "reverie.api.turns",
+    "Turn": "reverie.session.turn",
     "blocking": "reverie.api.bridge",
     "Found": "reverie.api.values",
-    "MatchedRule": "reverie.api.values",
+    "MatchedRule": "reverie.session.rules",
     "Memory": "reverie.api.memory",
     "Fitted": "reverie.api.fitting",
     "Fitter": "reverie.api.fitting",
     "Model": "reverie.world",
     "Notice": "reverie.world",
     "Reply": "reverie.wire.reply",
-    "Report": "reverie.api.report",
+    "Report": "reverie.session.report",
     "ReverieError": "reverie.errors",
     "Saved": "reverie.api.values",
-    "Session": "reverie.api.session",
+    "Session": "reverie.session.session",
     "Settings": "reverie.settings",
-    "report": "reverie.api.report",
+    "report": "reverie.session.report",
     "wrap": "reverie.api.wrap",
-    "Toolset": "reverie.api.toolset",
+    "Toolset": "reverie.tools.toolset",
     "fit": "reverie.api.fitting",
-    "tools": "reverie.api.toolset",
+    "tools": "reverie.tools.toolset",
     "tool_result": "reverie.wire.given",
     "user": "reverie.wire.given",
 }
@@ -125,7 +126,7 @@ class _Tools(ModuleType):
     """`reverie.tools` is a function; the package of that name may be called like it."""
 
     def __call__(self, *owners: Owner, names: dict[str, str] | None = None) -> Toolset:
-        from reverie.api.toolset import tools
+        from reverie.tools.toolset import tools
 
         return tools(*owners, names=names)
 

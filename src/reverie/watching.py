@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from reverie.alone import tried
+from reverie.concurrency import tried
 from reverie.light import dataclass
 
 if TYPE_CHECKING:

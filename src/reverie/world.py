@@ -322,3 +322,39 @@ class World:
 
 
 Layer: TypeAlias = Callable[[View, World], Awaitable[Sequence[Record]]]
+
+
+# --- where notices go that nobody asked for: to the logger `reverie`, one child a layer
+
+_MAX_WARNED = 1_000
+_warned: set[str] = set()  # warnings that this process was told
+
+
+def log_notice(notice: Notice) -> None:
+    """Hand a notice to `logging`. No handler is set: Python itself shows warnings."""
+    import logging
+
+    levels = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+    logger = logging.getLogger(f"reverie.{notice.layer}")
+    logger.log(levels.get(notice.level, logging.INFO), "%s", notice.text)
+
+
+def notice_listener(on_notice: Callable[[Notice], object] | None) -> Say:
+    """Return where notices go: to the caller, else to `logging`, a warning once in a process."""
+    if on_notice is None:
+        return _log_once
+
+    def tell(notice: Notice) -> None:
+        on_notice(notice)
+
+    return tell
+
+
+def _log_once(notice: Notice) -> None:
+    if notice.level == "warning":
+        if notice.text in _warned:
+            return
+        if len(_warned) >= _MAX_WARNED:
+            _warned.clear()
+        _warned.add(notice.text)
+    log_notice(notice)

@@ -162,7 +162,7 @@ async def test_agents_and_their_types_come_back_behind_a_compaction(tmp_path: Pa
     classic = {**environ_in(tmp_path), "REVERIE_CONTEXT_POLICY": "classic"}
     async with opened(tmp_path, model, environ=classic) as lead:
         await lead.turn("x" * 40_000)
-        await lead.session.compact()
+        await lead.session.summarize()
         await lead.turn("Go on")
         hold.set()
     said = json.dumps(played.requests("lead")[-1]["messages"])

@@ -11,7 +11,7 @@ import pytest
 from reverie.agent import PASSAGE, around
 from reverie.agent.recall_tools import recall_tools
 from reverie.memory import new
-from reverie.session import MemoryIndex, Session
+from reverie.session import MemoryIndex, open_session
 from reverie.store import Memories, MemoryFolder
 from reverie.testing import reply
 from reverie.text import inside
@@ -107,7 +107,7 @@ def test_of_a_long_result_the_part_with_the_words_is_given():
 
 
 async def test_sealed_parts_of_the_asking_session_are_found(tmp_path: Path, place: Place):
-    async with Session.open(place.root, model="m", home=place.home, environ={}) as s:
+    async with open_session(place.root, model="m", home=place.home, environ={}) as s:
         await s.add(user("The staging database is called heron-7"))
         sealed = s.view.leaf
         await s.prepare()
@@ -155,7 +155,7 @@ async def test_nothing_found_is_said(place: Place, query: str):
 
 
 async def test_earlier_sessions_are_found_and_the_asking_one_is_not(tmp_path: Path, place: Place):
-    async with Session.open(place.root, model="m", home=place.home, environ={}) as s:
+    async with open_session(place.root, model="m", home=place.home, environ={}) as s:
         await s.add(user("The staging database is called heron-7"))
         await s.prepare()
         await s.observe(reply("Noted: heron-7 is the staging database."))

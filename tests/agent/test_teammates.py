@@ -210,7 +210,7 @@ async def test_one_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
 LEAD = """
 import sys, anyio
 from pathlib import Path
-from reverie.agent.agent import AgentOptions, open_agent
+from reverie.agent import AgentOptions, open_agent
 from reverie.providers.choose import model_for
 from reverie.settings import environment
 

@@ -11,9 +11,10 @@ import anyio
 import pytest
 
 from reverie import Agent, Fitter, Memory, Session, Toolset
-from reverie.api import AsyncFitter, AsyncMemory, AsyncToolset, BlockingAgent, BlockingSession
+from reverie.api import AsyncFitter, AsyncMemory, BlockingAgent, BlockingSession
 from reverie.errors import InvalidInput, StoreError
 from scripts import generate
+from reverie.tools import AsyncToolset
 
 pytestmark = pytest.mark.spec("18.faces")
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import reverie
-from reverie.api import Toolset
 from reverie.apps.replay import Course
 from reverie.errors import PromptTooLong
+from reverie.tools import Toolset
 from reverie.transcript import REFERENCE, reference
 from reverie.wire import Format
 from tests.api.lists import (

@@ -64,8 +64,8 @@ def test_a_memory_in_use_loads_memory_store_settings_and_text_alone(home: Path) 
 
 
 FITTING = {
-    "alone",
     "api",
+    "concurrency",
     "errors",
     "layers",
     "lazy",
@@ -73,6 +73,7 @@ FITTING = {
     "providers",
     "settings",
     "text",
+    "tools",
     "transcript",
 }
 FITTED = "fit([{'role': 'user', 'content': 'x'}], model='gpt-5')"

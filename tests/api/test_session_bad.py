@@ -44,7 +44,7 @@ def test_another_event_loop_is_refused_and_nothing_hangs(home: Path, tmp_path: P
     for use in (lambda: s.add("x"), s.prepare, s.aclose):
         with pytest.raises(InvalidInput, match="another event loop"):
             anyio.run(use)
-    s._inner.close()  # pyright: ignore[reportPrivateUsage]
+    s.close()
 
 
 @pytest.mark.anyio

@@ -142,8 +142,7 @@ async def test_collapse_without_a_way_back_is_classic_and_says_so_once(
         await s.observe({"role": "assistant", "content": "ok"})
         await s.add("again")
         request = await s.prepare()
-        settings = s._inner.world.settings  # pyright: ignore[reportPrivateUsage]
-        assert settings.context_policy == "classic"
+        assert s.world.settings.context_policy == "classic"
     assert [n.level for n in notices if "collapse needs" in n.text] == ["warning"]
     assert "read_back" not in request.body()
 
@@ -296,7 +295,7 @@ async def test_wrong_words_are_refused_where_they_are_said(home: Path, tmp_path:
 
 
 async def test_results_of_tools_with_a_role_can_be_cleared(home: Path, tmp_path: Path) -> None:
-    from reverie.api import roles_of
+    from reverie.session import roles_of
 
     tools: list[Any] = [
         {"name": "sh", "input_schema": {}},

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import reverie
-from reverie.api import Answer, Offer
 from reverie.errors import InvalidInput
+from reverie.tools import Answer, Offer
 from reverie.transcript import UserMessage, reference
 from reverie.wire import Format, ToolCall
 from tests.api.lists import FORMS, answered, call

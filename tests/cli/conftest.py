@@ -19,10 +19,20 @@ import pytest
 from click.testing import CliRunner
 
 from reverie.apps.cli import build
-from reverie.session import Head, Library, Session
+from reverie.session import Head
+from reverie.session import Library
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project, canonical_root, find_project_folder
-from reverie.transcript import Attached, Candidate, Failed, Recalled, Record, text_block
+from reverie.store import Memories
+from reverie.store import Project
+from reverie.store import canonical_root
+from reverie.store import find_project_folder
+from reverie.transcript import Attached
+from reverie.transcript import Candidate
+from reverie.transcript import Failed
+from reverie.transcript import Recalled
+from reverie.transcript import Record
+from reverie.transcript import text_block
+from reverie.session import open_session
 from reverie.wire import tool_result, user
 
 Run = Callable[..., "Done"]
@@ -211,7 +221,7 @@ def made(project: Path, home: Path) -> str:
 
 async def _made(project: Path) -> str:
     call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
-    async with Session.open(project, model="test-model", system="Be brief.") as session:
+    async with open_session(project, model="test-model", system="Be brief.") as session:
         await session.add(user(f"List the files {ESCAPES}"))
         await session.prepare()
         await session.observe(reply("I look", call))
@@ -225,7 +235,7 @@ async def _made(project: Path) -> str:
         await session.prepare()
         await session.observe(reply("As you wish."))
         await session.rewind(here)
-        await session.set_head(Head("other-model", "Be brief."), "model")
+        await session.append(Head("other-model", "Be brief.").record("model"))
         await session.add(user("Count them"))
         await session.prepare()
         return session.id

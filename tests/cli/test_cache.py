@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.session import Head, Session
+from reverie.session import Head, Session, open_session
 from reverie.testing import ManualClock, ScriptedModel, reply
 from reverie.transcript import Usage
 from reverie.transcript.tasks import Task
@@ -26,7 +26,7 @@ BAD = Usage(uncached=10_200, output=20)
 
 async def talked(project: Path, *usages: Usage, between: Any = None, **parts: Any) -> str:
     clock = ManualClock()
-    async with Session.open(
+    async with open_session(
         project, model=parts.pop("model", "m1"), system="Be brief.", clock=clock, **parts
     ) as session:
         for n, usage in enumerate(usages):
@@ -112,7 +112,7 @@ def test_a_changed_head_is_a_break_unless_it_was_announced(
 
         async def change(session: Session, n: int, clock: ManualClock, why: str = reason) -> None:
             if n == 2:
-                await session.set_head(Head("m1", "Be verbose."), why)
+                await session.append(Head("m1", "Be verbose.").record(why))
 
         session = made(project, FIRST, GOOD, BAD, between=change)
         found = run("cache", session, "--json").json()

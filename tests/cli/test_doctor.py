@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from reverie.apps.cli import COMMANDS
-from reverie.session import Session
+from reverie.session import open_session
 from reverie.testing import provider
 from reverie.upkeep import EXTRAS
 from reverie.wire import user
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spec("18")
 @pytest.fixture
 def session(project: Path, home: Path) -> str:
     async def made() -> str:
-        async with Session.open(project, model="m") as opened:
+        async with open_session(project, model="m") as opened:
             await opened.add(user("hello"))
             await opened.prepare()
             return opened.id
@@ -143,7 +143,7 @@ def test_damaged_transcripts_are_counted(
 
 
 async def test_who_has_a_session_open(run: Run, project: Path, home: Path) -> None:
-    async with Session.open(project, model="m") as opened:
+    async with open_session(project, model="m") as opened:
         (check,) = named(run("doctor", "--json").json(), "locks")
         assert opened.id in check["what"]
         assert str(os.getpid()) in check["what"]

@@ -11,9 +11,13 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.session import Session
-from reverie.transcript import Boundary, Replaced, Stand, text_block
-from reverie.wire import Request, user
+from reverie.transcript import Boundary
+from reverie.transcript import Replaced
+from reverie.transcript import Stand
+from reverie.transcript import text_block
+from reverie.wire import Request
+from reverie.wire import user
+from reverie.session import open_session
 from tests.cli.conftest import ESCAPES, Run, assert_private, claude_row, library, reply
 
 pytestmark = pytest.mark.spec("18")
@@ -98,7 +102,7 @@ def test_colour_is_for_a_terminal_that_wants_it(run: Run, made: str, terminal: A
 
 async def _shortened(project: Path) -> str:
     """Five rounds: one sealed, one snipped, the first part compacted, then the end of it."""
-    async with Session.open(project, model="test-model") as session:
+    async with open_session(project, model="test-model") as session:
         for n in range(5):
             await session.add(user(f"Wish {n}"))
             await session.prepare()
@@ -156,7 +160,7 @@ def test_where_and_how_the_context_was_made_smaller(run: Run, project: Path, hom
 
 def test_the_request_byte_for_byte(run: Run, made: str, project: Path) -> None:
     async def prepared() -> Request:
-        async with Session.open(project, resume=made) as session:
+        async with open_session(project, resume=made) as session:
             return await session.prepare()
 
     request = anyio.run(prepared)

@@ -11,7 +11,7 @@ import pytest
 
 from reverie.apps.cli import sparkline
 from reverie.clock import SystemClock
-from reverie.session import Budget, Session
+from reverie.session import Budget, open_session
 from reverie.settings import DEFAULTS
 from reverie.store import Folder, canonical_root, find_project_folder
 from reverie.testing import reply
@@ -40,7 +40,7 @@ def worked(home: Path, project: Path) -> None:
     """A session with a compaction, forks, failures and a recall."""
 
     async def work() -> None:
-        async with Session.open(project, home=home, environ={"HOME": str(home.parent)}) as s:
+        async with open_session(project, home=home, environ={"HOME": str(home.parent)}) as s:
             await s.add(user("hello there"))
             await s.prepare()
             await s.observe(reply("hi", usage=Usage(uncached=100, read=900, output=10)))
@@ -130,7 +130,7 @@ def test_learning_costs_what_was_spent_for_each_memory_that_is_still_there(
     (kept,) = [one["file"] for one in run("memory", "list", "--json").json()["memories"]]
 
     async def work() -> None:
-        async with Session.open(project, home=home, environ={"HOME": str(home.parent)}) as s:
+        async with open_session(project, home=home, environ={"HOME": str(home.parent)}) as s:
             await s.add(user("hello there"))
             await s.prepare()
             await s.observe(reply("hi", usage=Usage(uncached=100, output=10)))

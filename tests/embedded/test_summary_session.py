@@ -58,7 +58,7 @@ async def test_a_session_takes_notes_and_is_compacted_with_no_language_model(
         assert "/home/user/app/part_12.py" in text
         await s.prepare()
         await s.observe(reply("All parts are read."))
-        await s.compact("mind the parts")
+        await s.summarize("mind the parts")
         (made,) = [e.record for e in s.view.entries if isinstance(e.record, Replaced)]
     assert made.boundary is not None
     assert made.boundary.fidelity == 1.0

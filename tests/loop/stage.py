@@ -14,7 +14,7 @@ from typing import Any
 
 import anyio
 
-from reverie.session import Session
+from reverie.session import Session, open_session
 from reverie.simulator import Engine, SimulatedModel, call, script
 from reverie.tools import Output, Registry, Tool, ToolContext
 from reverie.transcript import Block, UserMessage, parse
@@ -74,7 +74,7 @@ def opened(
     # these tests count what the main agent sends: no notes are taken beside it
     environ = {"HOME": str(tmp), "REVERIE_FLAG_SESSION_MEMORY": "0"}
     given = {"environ": environ, "home": tmp / "home", "say": heard.append, **head}
-    return Session.open(project, model=model, **given)
+    return open_session(project, model=model, **given)
 
 
 async def until(holds: Callable[[], bool]) -> None:

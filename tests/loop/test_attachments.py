@@ -201,7 +201,7 @@ def test_frontmatter(text: str, fields: dict[str, str], body: str) -> None:
 async def test_a_folder_that_is_gone_attaches_nothing(tmp_path: Path) -> None:
     model = simulated("done")
     async with opened(tmp_path, model) as session:
-        await session.set_head(Head(model.name, "Another.", context="Hello"), "test")
+        await session.append(Head(model.name, "Another.", context="Hello").record("test"))
         attachments = Attachments(tmp_path / "gone", bytes_each=10)
         await session.add("x")
         assert attachments.at_turn(session.view, 0.0) == ()

@@ -15,9 +15,12 @@ import pytest
 
 import reverie
 from reverie.errors import InvalidMessage
-from reverie.session import Head, Session, run_turn
+from reverie.session import Head
+from reverie.session import Session
+from reverie.session import run_turn
 from reverie.transcript import TurnEnded
 from reverie.wire import Request
+from reverie.session import open_session
 from reverie.world import Capabilities, Event
 from tests.loop.stage import TOOL, SimpleTools, calls, echo, simulated
 
@@ -34,7 +37,7 @@ class Turns(Session):
 @asynccontextmanager
 async def taking_turns(tmp: Path, model: Any, **options: Any) -> AsyncGenerator[Session]:
     home = tmp / "home"
-    async with Session.open(
+    async with open_session(
         tmp, model=model, home=home, system="You help.", tools=[TOOL], **options
     ) as session:
         session.__class__ = Turns
@@ -55,7 +58,7 @@ def test_every_call_reaches_the_one_session(tmp_path: Path) -> None:
         back = s.view.leaf
         s.run_turn(model, SimpleTools(echo=echo), "more")
         s.rewind(back)
-        s.set_head(Head(model.name, "Another."), "asked for")
+        s.append(Head(model.name, "Another.").record("asked for"))
         s.add("again")
         request = s.prepare()
         s.observe({"content": [{"type": "text", "text": "three"}]})

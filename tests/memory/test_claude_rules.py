@@ -150,7 +150,7 @@ async def test_a_rule_for_paths_is_told_when_such_a_file_is_touched(place: Place
         assert told(agent) == [first]
         await agent.turn(f"Read {place.repo}/app/x.tsx\n{'more ' * 800}")
         assert len(told(agent)) == 2
-        await agent.session.compact()
+        await agent.session.summarize()
         assert sorted(restored(agent, "path-rule")) == sorted(told(agent)[:2])
 
 

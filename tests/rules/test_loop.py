@@ -157,7 +157,7 @@ async def test_a_held_call_extends_the_prefix_and_resumes_to_the_same_bytes(tmp_
             await session.observe(await answered(model, last))
             async with session.forked("side") as child:
                 await child.instruct("Look at it")
-                forked = await child.prepare()
+                forked = await child.render_request()
         first, second, third, fourth = model.requests
         assert second.extends(first)
         assert third.extends(second)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from reverie.session import Session
+from reverie.session import Session, open_session
 from reverie.simulator import Engine, Given, SimulatedModel, call, last_text, thought
 from reverie.testing import ManualClock, ids, tool_definition
 from reverie.transcript import SUMMARY, Object, Replaced
@@ -91,7 +91,7 @@ class Stage:
             "say": self.notices.append,
             "new_id": ids(parts.pop("prefix", "id")),
         }
-        return Session.open(self.project, **{**known, **parts})
+        return open_session(self.project, **{**known, **parts})
 
     async def round(self, s: Session, size: int = 40) -> Reply:
         """One request, its answer, and a result of `size` lines."""

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-from reverie.session import Session
+from reverie.session import Session, open_session
 from reverie.testing import ManualClock, ids, tool_definition
 
 TOOLS = [tool_definition("Read"), tool_definition("Bash")]
@@ -25,4 +25,4 @@ def opened(home: Path, project: Path, **parts: Any) -> AbstractAsyncContextManag
         "clock": ManualClock(),
         "new_id": ids(parts.pop("prefix", "id")),
     }
-    return Session.open(project, **{**known, **parts})
+    return open_session(project, **{**known, **parts})

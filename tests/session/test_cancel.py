@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.session import Library, Session
+from reverie.session import Library, Session, start_session
 from reverie.store import Journal, Project, canonical_root
 from reverie.testing import ManualClock, ScriptedModel, call, ids, reply
 from reverie.transcript import Failed, View
@@ -46,7 +46,7 @@ class Stage:
             "environ": {"HOME": str(self.base)},
             "clock": ManualClock(),
         }
-        return await Session.start(project, **{**known, **more})
+        return await start_session(project, **{**known, **more})
 
     def steps(self, s: Session) -> list[tuple[Callable[[], Awaitable[Any]], str]]:
         """What is done, and a word that must be found again once it has returned."""

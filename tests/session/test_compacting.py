@@ -188,7 +188,7 @@ async def test_a_summariser_that_does_not_is_asked_twice_and_stopped_after_three
         assert not boundaries(s)
         await s.prepare()
         await s.observe(await complete(ScriptedModel(["Done."]), render(s.view)))
-        done = await s.compact()
+        done = await s.summarize()
         assert done.tokens_after < done.tokens_before
         assert s.view.compaction_failures == 0
 
@@ -229,7 +229,7 @@ async def test_the_oldest_rounds_go_where_the_summary_itself_is_too_long(stage: 
         stage.model.engine.models.add(
             replace(stage.engine.models.find(stage.model.name), window=9_000)
         )
-        done = await s.compact()
+        done = await s.summarize()
         assert done.calls >= 2
         text = boundaries(s)[0].by[0].blocks[0].text
         assert "oldest rounds did not fit" in text
@@ -259,7 +259,7 @@ async def test_a_gap_that_is_not_named_costs_a_fifth_of_the_rounds(home: Path, t
             await s.add(tool_result(s.view.open_calls[0], "ok " * 100))
         await s.observe(await complete(ScriptedModel(["Done."]), await s.prepare()))
         with pytest.raises(CompactionFailed, match="after 3 shorter tries"):
-            await s.compact()
+            await s.summarize()
         assert not boundaries(s)
         assert s.view.compaction_failures == 0
     first, *rest = refusals
@@ -276,7 +276,7 @@ async def test_pictures_become_a_word_once_the_cache_is_cold(stage: Stage):
             script = ScriptedModel([f"picture {n}"])
             await s.observe(await complete(script, await s.prepare()))
         stage.clock.time += 600
-        done = await s.compact("Say what the pictures show.")
+        done = await s.summarize("Say what the pictures show.")
         assert done.tokens_after < done.tokens_before
         sent = stage.talk.bodies[-1]
         assert "[image]" in str(sent)
@@ -303,11 +303,11 @@ async def test_a_refused_round_is_compacted_and_sent_once_more(home: Path, tmp_p
         request = await s.prepare()
         with pytest.raises(PromptTooLong) as refused:
             await complete(stage.model, request)
-        instead = await s.too_long(refused.value)
+        instead = await s.shorten_request(refused.value)
         assert len(boundaries(s)) == 1
         pairs_up(instead)
         with pytest.raises(PromptTooLong, match="no longer fits"):
-            await s.too_long(refused.value)
+            await s.shorten_request(refused.value)
         assert len(boundaries(s)) == 1
         await s.observe(await complete(stage.model, instead))
         assert s.world.window == 9_000
@@ -339,7 +339,7 @@ async def test_the_reactive_path_stays_where_automatic_compaction_is_off(stage: 
         await s.add(user(WISH))
         await stage.rounds(s, 20)
         await s.prepare()
-        instead = await s.too_long(PromptTooLong("Prompt is too long"))
+        instead = await s.shorten_request(PromptTooLong("Prompt is too long"))
         assert len(boundaries(s)) == 1
         await s.observe(await complete(stage.model, instead))
     assert stage.refused() == []
@@ -367,7 +367,7 @@ async def test_from_keeps_the_prefix_and_its_cache(stage: Stage):
         at = next(n for n, i in enumerate(s.view.items) if i.id == said[2])
         kept = raws(list(s.view.items)[:at])
         head = s.view.head
-        done = await s.compact("mind the gap", from_=said[2])
+        done = await s.summarize("mind the gap", from_=said[2])
         assert raws(list(s.view.items)[:at]) == kept
         assert len(s.view.items) == at + 1
         assert done.tokens_after < done.tokens_before
@@ -390,7 +390,7 @@ async def test_up_to_keeps_what_follows_but_for_bound_thinking(stage: Stage):
         kept = [r for r in raws(list(s.view.items)[at:]) if '"thinking"' not in r[:20]]
         thinking = [r for r in raws(list(s.view.items)[at:]) if '"thinking"' in r[:20]]
         assert thinking
-        await s.compact(up_to=said[2])
+        await s.summarize(up_to=said[2])
         stands = [n for n, i in enumerate(s.view.items) if i.kind == "replaced"]
         assert raws(list(s.view.items)[stands[-1] + 1 :]) == kept
         request = await s_turn(s)
@@ -405,7 +405,7 @@ async def test_a_pivot_inside_a_pair_is_widened_and_one_that_is_none_refused(
     async with stage.open() as s:
         await grown(stage, s)
         results = [i.id for i in s.view.items if i.results]
-        await s.compact(**{side: results[4]})
+        await s.summarize(**{side: results[4]})
         request = await s_turn(s)
         pairs_up(request)
         await s.observe(await complete(stage.model, request))
@@ -413,7 +413,7 @@ async def test_a_pivot_inside_a_pair_is_widened_and_one_that_is_none_refused(
             await s.add(tool_result(call_id, "ok"))
         await s.observe(await complete(ScriptedModel(["Done."]), await s.prepare()))
         with pytest.raises(NotFound, match="no such message"):
-            await s.compact(**{side: "nowhere"})
+            await s.summarize(**{side: "nowhere"})
         assert s.view.compaction_failures == 0
     assert stage.refused() == []
 
@@ -427,7 +427,7 @@ async def test_every_pivot_gives_a_request_the_provider_takes(stage: Stage, scal
             for side in ("from_", "up_to"):
                 await s.rewind(leaf)
                 with suppress(InvalidInput, CompactionFailed):  # nothing there, or too little
-                    await s.compact(**{side: pivot})
+                    await s.summarize(**{side: pivot})
                 request = await s_turn(s)
                 pairs_up(request)
                 await complete(stage.model, request)
@@ -438,31 +438,31 @@ async def test_every_pivot_gives_a_request_the_provider_takes(stage: Stage, scal
 async def test_a_part_of_a_summary_takes_the_whole_summary(stage: Stage):
     async with stage.open() as s:
         said = await grown(stage, s)
-        await s.compact(up_to=said[2])
-        await s.compact(from_=said[0])
+        await s.summarize(up_to=said[2])
+        await s.summarize(from_=said[0])
         assert [i.kind for i in s.view.items] == ["head", "replaced"]
         with pytest.raises(InvalidInput, match="nothing before"):
-            await s.compact(up_to=said[1])
+            await s.summarize(up_to=said[1])
 
 
 async def test_what_cannot_be_compacted_says_so(stage: Stage):
     async with stage.open() as s:
         with pytest.raises(InvalidInput, match="nothing to compact"):
-            await s.compact()
+            await s.summarize()
         await s.add(user("Hello."))
         with pytest.raises(InvalidInput, match="nothing to compact"):
-            await s.compact()
+            await s.summarize()
         await s.prepare()
         with pytest.raises(InvalidInput, match="on its way"):
-            await s.compact()
+            await s.summarize()
         await s.observe(await complete(ScriptedModel([_calls()]), _now(s)))
         with pytest.raises(InvalidInput, match="wait for their results"):
-            await s.compact()
+            await s.summarize()
         await s.add(tool_result(s.view.open_calls[0], "ok"))
         with pytest.raises(InvalidInput, match="goes alone"):
-            await s.compact(from_="a", up_to="b")
+            await s.summarize(from_="a", up_to="b")
         with pytest.raises(ReverieError, match="no usable summary"):
-            await s.compact()
+            await s.summarize()
         assert not boundaries(s)
         assert WISH not in texts(_now(s))
 
@@ -474,7 +474,7 @@ def _now(s: Session) -> Request:
 async def test_the_head_is_left_as_it_is_without_a_door(stage: Stage):
     async with stage.open() as s:
         await grown(stage, s)
-        await s.compact()
+        await s.summarize()
         heads = [e for e in s.view.entries if isinstance(e.record, HeadSet)]
         assert len(heads) == 1
 
@@ -488,7 +488,7 @@ async def test_behind_the_providers_own_block_thinking_stays_valid(stage: Stage)
         at = next(n for n, i in enumerate(s.view.items) if i.id == said[2])
         kept = raws(list(s.view.items)[at:])
         assert any('"thinking"' in raw[:20] for raw in kept)
-        done = await s.compact("Mind the names.", up_to=said[2], by_provider=True)
+        done = await s.summarize("Mind the names.", up_to=said[2], by_provider=True)
         assert done.calls == 1
         request = await s_turn(s)
         first = request.at(0)
@@ -499,7 +499,7 @@ async def test_behind_the_providers_own_block_thinking_stays_valid(stage: Stage)
         await s.add(tool_result(s.view.open_calls[0], "ok"))
         await stage.rounds(s, 2)
         await s.observe(await complete(ScriptedModel(["Done."]), await s.prepare()))
-        await s.compact()
+        await s.summarize()
         assert "compaction" not in {p.block.type for i in s.view.items for p in i.pieces}
         await complete(stage.model, await s_turn(s))
     assert stage.refused() == []
@@ -509,8 +509,8 @@ async def test_the_whole_by_the_provider_and_where_it_cannot_be(stage: Stage):
     async with stage.open() as s:
         said = await grown(stage, s)
         with pytest.raises(InvalidInput, match="takes no end"):
-            await s.compact(from_=said[1], by_provider=True)
-        await s.compact(by_provider=True)
+            await s.summarize(from_=said[1], by_provider=True)
+        await s.summarize(by_provider=True)
         await complete(stage.model, await s_turn(s))
     assert stage.refused() == []
     plain = ScriptedModel(["Done."])
@@ -518,7 +518,7 @@ async def test_the_whole_by_the_provider_and_where_it_cannot_be(stage: Stage):
         await s.add(user("Hello."))
         await s.observe(await complete(plain, await s.prepare()))
         with pytest.raises(NotAvailable, match="no compaction of its own"):
-            await s.compact(by_provider=True)
+            await s.summarize(by_provider=True)
 
 
 async def test_a_secret_is_taken_out_of_a_summary_and_told(stage: Stage):
@@ -527,7 +527,7 @@ async def test_a_secret_is_taken_out_of_a_summary_and_told(stage: Stage):
     async with stage.open() as s:
         await s.add(user(WISH))
         await stage.rounds(s, 6)
-        await s.compact()
+        await s.summarize()
         text = texts(await s.prepare())
     assert "Deploys use [secret removed: groq-key], from Kim." in text
     assert secret not in text

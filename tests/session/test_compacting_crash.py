@@ -35,7 +35,7 @@ async def work(home: Path, project: Path, ack: Ack) -> None:
         ack(f"compacted {len(boundaries(s))}")
         await s.observe(await complete(ScriptedModel(["Done. " * 100]), await s.prepare()))
         await s.end_turn()
-        await s.compact("mind the tests")
+        await s.summarize("mind the tests")
         ack(f"compacted {len(boundaries(s))}")
 
 

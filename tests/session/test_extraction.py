@@ -12,7 +12,7 @@ import pytest
 
 from reverie.errors import ProviderError
 from reverie.memory import Origin, Trust
-from reverie.session import Session
+from reverie.session import open_session
 from reverie.store import Folder
 from reverie.testing import ScriptedModel, call, reply
 from reverie.transcript import Block, ExtractTask
@@ -590,7 +590,7 @@ async def test_a_library_session_extracts_with_the_same_walls(stage: Stage) -> N
     script = Script(writes({"feedback_pnpm.md": RULE, str(stage.project / "out.md"): "x"}))
     async with stage.memories() as memories:
         tools = standard().definitions()
-        async with Session.open(
+        async with open_session(
             stage.project,
             model=script.model,
             tools=tools,

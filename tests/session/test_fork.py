@@ -149,11 +149,11 @@ async def test_a_fork_cannot_fork(home: Path, project: Path):
     async with opened(home, project) as s:
         await a_turn(s)
         await s.observe(reply("Done."))
-        child = await s.fork("notes")
+        child = await s.open_fork("notes")
         assert child.world.fork is None
         s.view = child.view
         with pytest.raises(ForkRefused, match="cannot fork"):
-            await s.fork("again")
+            await s.open_fork("again")
         child.close()
 
 
@@ -172,7 +172,7 @@ async def test_a_fork_that_would_leave_the_prefix_is_refused(home, project, part
     async with opened(home, project, model=model) as s:
         await a_turn(s)
         await s.observe(reply("Done."))
-        child = await s.fork("notes")
+        child = await s.open_fork("notes")
         await child.instruct("go")
         if change:
             assert child.view.head is not None
@@ -189,7 +189,7 @@ async def test_nothing_to_share_before_the_first_request(home: Path, project: Pa
     async with opened(home, project) as s:
         await s.add("hi")
         with pytest.raises(ForkRefused, match="nothing was sent"):
-            await s.fork("notes")
+            await s.open_fork("notes")
 
 
 async def test_a_fork_waits_for_the_first_byte(home: Path, project: Path):
@@ -199,7 +199,7 @@ async def test_a_fork_waits_for_the_first_byte(home: Path, project: Path):
         await s.prepare()
 
         async def fork() -> None:
-            (await s.fork("notes")).close()
+            (await s.open_fork("notes")).close()
             order.append("forked")
 
         async with anyio.create_task_group() as group:

@@ -278,7 +278,7 @@ async def test_what_is_restored_is_in_the_request_that_is_sent_instead(tmp_path:
         await stage.rounds(s, 6)
         await s.add("and what do you say to this?")
         await s.prepare()
-        instead = await s.too_long(PromptTooLong("too long"))
+        instead = await s.shorten_request(PromptTooLong("too long"))
         assert "the restored plan" in instead.body()
         assert "and what do you say to this?" in instead.body()
         assert s.view.waiting == ()

@@ -16,7 +16,7 @@ import anyio
 import pytest
 
 from reverie.errors import InvalidMessage, NotFound
-from reverie.session import Library, Session
+from reverie.session import Library, Session, open_session, start_session
 from reverie.settings import DEFAULTS
 from reverie.store import Memories, Project, canonical_root
 from reverie.testing import ManualClock, ScriptedModel, reply
@@ -30,7 +30,7 @@ async def started(home: Path, project: Path, **parts: Any) -> Session:
     os.makedirs(project, exist_ok=True)
     known: dict[str, Any] = {"model": ScriptedModel(["Done."] * 9), "clock": ManualClock()}
     known |= {"home": home, "environ": {"HOME": str(home.parent)}, "system": "You help."}
-    return await Session.start(project, **{**known, **parts})
+    return await start_session(project, **{**known, **parts})
 
 
 async def elsewhere(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
@@ -119,7 +119,7 @@ async def test_a_callers_error_comes_out_as_it_is(home: Path, tmp_path: Path):
     (tmp_path / "work").mkdir()
 
     async def failing() -> None:
-        async with Session.open(tmp_path / "work", home=home, environ={}) as s:
+        async with open_session(tmp_path / "work", home=home, environ={}) as s:
             s.jobs.start("job", anyio.sleep_forever)
             s.jobs.cancel("job")
             raise NotFound("mine")

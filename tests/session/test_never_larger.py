@@ -28,7 +28,7 @@ async def test_files_that_would_make_it_larger_are_left_out(stage: Stage):
     async with stage.open() as agent:
         await agent.turn(f"Read {path}\n{LONG}")
         stage.write("grown.py", "now it has many lines\n" * 900)
-        done = await agent.session.compact()
+        done = await agent.session.summarize()
         assert done.tokens_after < done.tokens_before
         assert restored(agent) == []
 
@@ -38,7 +38,7 @@ async def test_of_two_files_the_one_that_fits_comes_back(stage: Stage):
     async with stage.open() as agent:
         await agent.turn(f"Read {small} {grown}\n{LONG}")
         stage.write("grown.py", "now it has many lines\n" * 900)
-        done = await agent.session.compact()
+        done = await agent.session.summarize()
         assert done.tokens_after < done.tokens_before
         assert ["small = 1" in text for text in restored(agent)] == [True]
 
@@ -49,7 +49,7 @@ async def test_where_the_head_alone_would_make_it_larger_nothing_is_changed(stag
         before = render(agent.session.view).body()
         stage.write("CLAUDE.md", "A rule that was not there before.\n" * 400)
         with pytest.raises(CompactionFailed, match="must free"):
-            await agent.session.compact()
+            await agent.session.summarize()
         assert render(agent.session.view).body() == before
 
 
@@ -65,7 +65,7 @@ async def test_a_keep_list_never_outweighs_what_went(home: Path, tmp_path: Path,
         await s.observe(reply("All parts are there."))
         before = s.view.tokens
         try:
-            done = await s.compact()
+            done = await s.summarize()
         except CompactionFailed:
             assert s.view.tokens == before
             assert not boundaries(s)
@@ -82,5 +82,5 @@ async def test_a_keep_list_gets_the_room_that_is_left(home: Path, tmp_path: Path
         await stage.rounds(s, 1, 2)
         await s.prepare()
         await s.observe(reply("All parts are there."))
-        await s.compact()
+        await s.summarize()
         assert INTRO in render(s.view).body()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.session import Session
+from reverie.session import open_session
 from reverie.settings import DEFAULTS, Settings
 from reverie.testing import ManualClock, ScriptedModel, tool_definition
 from reverie.transcript import Replaced, Stand, Started, text_block
@@ -22,7 +22,7 @@ async def opened(
     tmp_path: Path, tools: Sequence[dict[str, object]], settings: Settings, resume: str = ""
 ) -> tuple[str, str]:
     """A session with a turn in it: its id, and its policy."""
-    async with Session.open(
+    async with open_session(
         tmp_path / "p",
         model=ScriptedModel(["done"]),
         tools=tools,
@@ -69,7 +69,7 @@ async def test_an_old_transcript_says_by_its_seals_what_it_was(
     place: Path, reason: str, policy: str
 ) -> None:
     """Before the policy was recorded, classic was the default."""
-    async with Session.open(
+    async with open_session(
         place / "p", model=ScriptedModel(["done"]), home=place / "home", environ={}, tools=CAN
     ) as session:
         started = next(e.record for e in session.view.entries if isinstance(e.record, Started))

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -286,8 +285,7 @@ async def test_a_layer_that_fails_is_recorded_and_the_session_goes_on(home, proj
         raise RuntimeError("boom")
 
     async with opened(home, project) as s:
-        broken_first = (("broken", broken), *s._parts.before_a_request)
-        s._parts = replace(s._parts, before_a_request=broken_first)
+        s._before_a_request = (("broken", broken), *s._before_a_request)
         await s.add("hi")
         request = await s.prepare()
         assert request.count == 1
@@ -450,11 +448,11 @@ async def test_a_write_that_fails_is_not_acknowledged(home: Path, project: Path)
             def sync(self): ...
             def close(self): ...
 
-        real, s._parts = s._parts, replace(s._parts, log=Full())
+        real, s._log = s._log, Full()
         with pytest.raises(WriteFailed):
             await s.add("second")
         assert s.view is view
-        s._parts = real
+        s._log = real
         await s.add("third")
         assert [
             b["text"] for b in json.loads((await s.prepare()).body())["messages"][0]["content"]

@@ -97,9 +97,9 @@ async def test_a_part_is_written_by_it_too(stage: Stage):
         pivot = s.view.leaf
         await stage.rounds(s, 3)
         await s.observe(await complete(ScriptedModel(["Done."]), await s.prepare()))
-        await s.compact(from_=pivot)
+        await s.summarize(from_=pivot)
         assert (talk.asked, stage.talk.asked) == (1, 0)
-        await s.compact("Mind the names.")
+        await s.summarize("Mind the names.")
         assert (talk.asked, stage.talk.asked) == (2, 0)
         assert "Mind the names." in json.dumps(talk.bodies[-1])
 
@@ -157,11 +157,11 @@ async def test_a_providers_own_summary_reaches_another_model_in_words(stage: Sta
     async with stage.open(summariser=model) as s:
         await filled(stage, s, 6)
         await s.observe(await complete(ScriptedModel(["Done."]), await s.prepare()))
-        await s.compact(by_provider=True)
+        await s.summarize(by_provider=True)
         await s.add(user("Go on."))
         await stage.rounds(s, 3)
         await s.observe(await complete(ScriptedModel(["Done."]), await s.prepare()))
-        await s.compact()
+        await s.summarize()
         assert talk.asked == 1
         assert '"type": "compaction"' not in json.dumps(talk.bodies[0])
     assert stage.refused() == []
@@ -309,7 +309,7 @@ async def test_where_both_fail_the_breaker_counts_and_nothing_is_lost(stage: Sta
         await s.prepare()
         await s.observe(await complete(ScriptedModel(["Done."]), render(s.view)))
         talk.summaries = lambda _: a_summary()
-        await s.compact()
+        await s.summarize()
         assert s.view.compaction_failures == 0
 
 
@@ -320,7 +320,7 @@ async def test_the_days_budget_holds_for_it_too(stage: Stage):
         await filled(stage, s, 5)
         await s.observe(await complete(ScriptedModel(["Done."]), await s.prepare()))
         with pytest.raises(BudgetExceeded):
-            await s.compact()
+            await s.summarize()
         assert talk.asked == stage.talk.asked == 0
         assert ASKED not in texts(render(s.view))
         assert not boundaries(s)

@@ -75,7 +75,9 @@ async def test_what_stands_in_the_head_is_not_injected_until_it_changes(tmp_path
         write(here.memories, "pets.md", "The office cat is called Ada.", type="project")
         head = render(young_memories(here.memories, Settings(), here.memories.folder.scan()))
         assert "called Ada" in head
-        await here.session.set_head(Head("m1", context=head), "the head with what is remembered")
+        await here.session.append(
+            Head("m1", context=head).record("the head with what is remembered")
+        )
         await here.say("what is the office cat called")
         await here.prepare()
         assert [one.why for one in here.ledger.candidates] == ["it stands in the head already"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from reverie.errors import BudgetExceeded, Held
 from reverie.memory import Origin, Trust
-from reverie.session import Session
+from reverie.session import Session, start_session
 from reverie.store import Changed, Consolidation, landing
 from reverie.team import Draft, HttpRefusal, KeptVersion, Offline, RemoteState, Stale
 from reverie.team.round import sync
@@ -210,7 +210,7 @@ class Talk:
 
     @staticmethod
     async def _opened(world: World, project: Path, **more: Any) -> Session:
-        return await Session.start(
+        return await start_session(
             project,
             model=ScriptedModel([]),
             system="You help.",

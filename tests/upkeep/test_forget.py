@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from reverie.errors import Held, InvalidInput
 from reverie.memory import ForgetWords, Origin, Trust, new
-from reverie.session import Library, Session
+from reverie.session import Library, open_session
 from reverie.settings import DEFAULTS
 from reverie.store import Forgotten, ForgottenWords, Memories, Project, canonical_root, digest
 from reverie.testing import call, reply
@@ -84,7 +84,7 @@ def memories(home: Path, project: Path) -> Memories:
 async def lived(home: Path, project: Path) -> str:
     """A session that has met the words in every place where a session keeps text."""
     thinking = {"type": "thinking", "thinking": f"hm, {WORDS}", "signature": "c2ln"}
-    async with Session.open(
+    async with open_session(
         project,
         model="m",
         home=home,
@@ -98,8 +98,8 @@ async def lived(home: Path, project: Path) -> str:
         await s.add(tool_result("t1", LARGE))
         await s.prepare()
         await s.observe(reply(block_of({**thinking, "thinking": "nothing"}), f"Noted: {WORDS}"))
-        child = await s.fork("extract_memories")
-        await child.add(user(f"extract: {WORDS}"))
+        child = await s.open_fork("extract_memories")
+        await child.add_messages(user(f"extract: {WORDS}"))
         child.close()
         await s.end_turn()
         return s.id

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from reverie.apps.cli import build
 from reverie.apps.web import Commands, Desk, Gate, Keeper, application
 from reverie.memory import Origin, Trust
-from reverie.session import Session
+from reverie.session import open_session
 from reverie.settings import DEFAULTS
 from reverie.store import Memories, Project
 from reverie.wire import tool_result, user
@@ -154,7 +154,7 @@ def reply(text: str, *calls: dict[str, Any], read: int = 0) -> dict[str, Any]:
 
 async def talk(folder: Path, said: str, rounds: int = 3) -> str:
     """A session with a stored result; gives its id."""
-    async with Session.open(folder, model="test-model", system="Be brief.") as session:
+    async with open_session(folder, model="test-model", system="Be brief.") as session:
         await session.add(user(said))
         for n in range(rounds):
             call = {"type": "tool_use", "id": f"t{n}", "name": "Bash", "input": {"command": "ls"}}

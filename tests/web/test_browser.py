@@ -236,11 +236,11 @@ def test_a_running_session_is_followed(page: Page, browser: Browser, project: Pa
 
 
 async def _goes_on(project: Path, ident: str) -> None:
-    from reverie.session import Session
+    from reverie.session import open_session
     from reverie.wire import user
     from tests.web.conftest import reply
 
-    async with Session.open(project, resume=ident, model="test-model") as session:
+    async with open_session(project, resume=ident, model="test-model") as session:
         await session.add(user("And another thing"))
         await session.prepare()
         await session.observe(reply("Yes.", read=5_000))

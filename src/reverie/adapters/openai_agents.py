@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from agents.tool_context import ToolContext
 
     from reverie.api.memory import Memory
-    from reverie.api.toolset import Offer
+    from reverie.tools.toolset import Offer
     from reverie.world import Notice
 
 __all__ = ["ReverieSession"]

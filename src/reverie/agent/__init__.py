@@ -7,7 +7,8 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
-        "agent": "Agent AgentOptions open_agent",
+        "agent": "Agent AgentOptions",
+        "builder": "open_agent",
         "mail.abroad": "Abroad own_folder received",
         "mail.lead": "LeadMail",
         "mail.letters": "LeadKeys Letter MAX_TEXT TeammateKeys decode delivered encode",
@@ -15,8 +16,7 @@ __getattr__ = offered(
         "mail.nats": "NatsBridge",
         "mail.post": "Post Tray",
         "memory": "AgentMemory open_agent_memory",
-        "parts": "thinking_options",
-        "place": "project_at surroundings",
+        "place": "project_at surroundings thinking_options",
         "recall_tools": "PASSAGE around",
         "subagents.doing": "ASK TAIL doing phrase",
         "subagents.types": "AgentTypes BUILT_IN EXPLORE READ_ONLY find_types is_cheaper",

@@ -1,6 +1,6 @@
 from reverie.agent.agent import Agent as Agent
 from reverie.agent.agent import AgentOptions as AgentOptions
-from reverie.agent.agent import open_agent as open_agent
+from reverie.agent.builder import open_agent as open_agent
 from reverie.agent.mail.abroad import Abroad as Abroad
 from reverie.agent.mail.abroad import own_folder as own_folder
 from reverie.agent.mail.abroad import received as received
@@ -21,9 +21,9 @@ from reverie.agent.mail.post import Post as Post
 from reverie.agent.mail.post import Tray as Tray
 from reverie.agent.memory import AgentMemory as AgentMemory
 from reverie.agent.memory import open_agent_memory as open_agent_memory
-from reverie.agent.parts import thinking_options as thinking_options
 from reverie.agent.place import project_at as project_at
 from reverie.agent.place import surroundings as surroundings
+from reverie.agent.place import thinking_options as thinking_options
 from reverie.agent.recall_tools import PASSAGE as PASSAGE
 from reverie.agent.recall_tools import around as around
 from reverie.agent.subagents.doing import ASK as ASK

@@ -11,6 +11,7 @@ import os
 import platform
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from reverie.agent.git_state import git_state
 from reverie.errors import NotFound
@@ -18,9 +19,10 @@ from reverie.session.attachments import date_line, framed, local_date
 from reverie.session.context import gather, memory_section
 from reverie.session.recall.young import young_memories
 from reverie.session.team import is_on
+from reverie.settings import Settings
 from reverie.store.memories import Memories
 from reverie.store.project import Project, work_root
-from reverie.world import Clock, Notice, Say, say_nothing
+from reverie.world import Capabilities, Clock, Notice, Say, say_nothing
 
 
 def project_at(
@@ -95,3 +97,22 @@ def surroundings(cwd: Path, now: float) -> str:
         date_line(local_date(now)),
     )
     return framed("environment", "\n".join(lines))
+
+
+# How it thinks
+
+LEAST_THINKING = 1_024  # tokens of the smallest budget, and what is left for the answer
+
+
+def thinking_options(settings: Settings, known: Capabilities) -> dict[str, Any]:
+    """Thinking and effort as the settings say and the model can."""
+    options: dict[str, Any] = {}
+    if settings.thinking != "off" and known.thinking:
+        way = settings.thinking if settings.thinking in known.thinking else known.thinking[0]
+        most = min(known.max_output or settings.max_output_tokens, settings.max_output_tokens)
+        budget = max(LEAST_THINKING, min(settings.thinking_tokens, most - LEAST_THINKING))
+        enabled = {"type": "enabled", "budget_tokens": budget}
+        options["thinking"] = {"type": "adaptive"} if way == "adaptive" else enabled
+    if settings.effort != "default" and known.efforts:
+        options["output_config"] = {"effort": settings.effort}
+    return options

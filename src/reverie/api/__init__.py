@@ -13,12 +13,8 @@ __getattr__ = offered(
     {
         "async_fitter": "AsyncFitter",
         "async_memory": "AsyncMemory",
-        "async_toolset": "AsyncToolset",
         "blocking_faces": "BlockingAgent BlockingSession",
-        "clients": "RulesModel",
         "learning": "Learning beside",
-        "roles": "roles_of",
-        "toolset": "Answer Offer Toolset tools",
         "wrapping": "WrapRules Wrapping",
     },
 )

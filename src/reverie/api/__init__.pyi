@@ -1,15 +1,8 @@
 from reverie.api.async_fitter import AsyncFitter as AsyncFitter
 from reverie.api.async_memory import AsyncMemory as AsyncMemory
-from reverie.api.async_toolset import AsyncToolset as AsyncToolset
 from reverie.api.blocking_faces import BlockingAgent as BlockingAgent
 from reverie.api.blocking_faces import BlockingSession as BlockingSession
-from reverie.api.clients import RulesModel as RulesModel
 from reverie.api.learning import Learning as Learning
 from reverie.api.learning import beside as beside
-from reverie.api.roles import roles_of as roles_of
-from reverie.api.toolset import Answer as Answer
-from reverie.api.toolset import Offer as Offer
-from reverie.api.toolset import Toolset as Toolset
-from reverie.api.toolset import tools as tools
 from reverie.api.wrapping import Wrapping as Wrapping
 from reverie.api.wrapping import WrapRules as WrapRules

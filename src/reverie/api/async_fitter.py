@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
 from reverie.api.fitted import Fitted
-from reverie.api.toolset import Toolset
 from reverie.api.values import Saved
+from reverie.tools.toolset import Toolset
 from reverie.world import Model
 
 T = TypeVar("T")

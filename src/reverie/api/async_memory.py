@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from reverie.api.toolset import Toolset
 from reverie.api.values import Answered, Change, Checked, Dreamt, Found, Pending, Saved, Undone
 from reverie.store.lists import Forgotten
+from reverie.tools.toolset import Toolset
 from reverie.world import Model
 
 

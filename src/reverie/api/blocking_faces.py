@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Protocol
 
-from reverie.api.memory import Memory
-from reverie.api.toolset import Toolset
-from reverie.api.turns import Event, Turn
-from reverie.api.values import MatchedRule
+from reverie import Memory
 from reverie.session.compaction.compacting import Compacted
-from reverie.session.turn import TurnEnding
+from reverie.session.rules import MatchedRule
+from reverie.session.turn import Event, Turn, TurnEnding
+from reverie.tools.toolset import Toolset
 from reverie.wire.given import Addable
 from reverie.wire.reply import Reply, ToolCall
 from reverie.wire.request import Request

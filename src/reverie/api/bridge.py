@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal
 
-    from reverie.api.agents import Agent
+    from reverie.agent.agent import Agent
     from reverie.api.blocking_faces import BlockingAgent, BlockingSession
-    from reverie.api.report import Report
-    from reverie.api.session import Session
+    from reverie.session.report import Report
+    from reverie.session.session import Session
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ class Blocking:
         """What belongs to the same loop is bridged too."""
         if type(value).__module__ == type(self._owner).__module__:
             return value
-        from reverie.api.session import Session
+        from reverie.session.session import Session
 
         return Blocking(value, self._portal) if isinstance(value, Session) else value
 
@@ -95,7 +95,7 @@ class Blocking:
 
 
 def _waited(method: Callable[..., Awaitable[T]], portal: BlockingPortal) -> Callable[..., T]:
-    from reverie.session.blocking import UnderWay
+    from reverie.concurrency import UnderWay
 
     @wraps(method)
     def call(*given: object, **named: object) -> T:
@@ -107,7 +107,7 @@ def _waited(method: Callable[..., Awaitable[T]], portal: BlockingPortal) -> Call
 def _stepped(
     method: Callable[..., AsyncGenerator[T]], portal: BlockingPortal
 ) -> Callable[..., Generator[T]]:
-    from reverie.session.blocking import UnderWay
+    from reverie.concurrency import UnderWay
 
     @wraps(method)
     def call(*given: object, **named: object) -> Generator[T]:

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, cast
 
 from reverie.api.dialects import Dialect, fit_in
 from reverie.api.fitting import Fitter, Policy, Store
-from reverie.api.notices import listening
-from reverie.api.toolset import READ_BACK, Toolset, tools
 from reverie.errors import InvalidInput, PromptTooLong, ReverieError
 from reverie.layers.own import OwnLayer
 from reverie.settings import Settings
+from reverie.tools.toolset import READ_BACK, Toolset, tools
 from reverie.wire.forms import tool_name
-from reverie.world import Model, Notice
+from reverie.world import Model, Notice, notice_listener
 
 if TYPE_CHECKING:
     from reverie.api.joining import Joining
@@ -61,7 +60,7 @@ class Conversations(Generic[M]):
         self.dialect = dialect
         self._memory = memory
         self._learns = learns and memory is not None
-        self.say = listening(on_notice)
+        self.say = notice_listener(on_notice)
         self._options: FitterOptions = options or {}
         self._fitters: OrderedDict[tuple[str, str], Fitter] = OrderedDict()
         self._joined: OrderedDict[str, Joining] = OrderedDict()
@@ -159,6 +158,6 @@ class Conversations(Generic[M]):
     @property
     def aio(self) -> Any:
         """The same methods for tasks, each through a worker thread."""
-        from reverie.api.aio import Aio
+        from reverie.concurrency import Aio
 
         return Aio(self)

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Generic, SupportsIndex, TypeVar, cast
 
-from reverie.api.toolset import Toolset
 from reverie.errors import InvalidMessage
 from reverie.layers import collapse, tool_results
 from reverie.text.format import plural
+from reverie.tools.toolset import Toolset
 from reverie.transcript.blocks import Block, dump, text_of
 from reverie.transcript.names import reference
 from reverie.transcript.records import Replaced, ResultDecided

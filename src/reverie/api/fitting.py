@@ -26,15 +26,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from reverie.api.fitted import Fitted, checked, lets_go, told
 from reverie.api.hearing import HeardList
-from reverie.api.originals import Original, Originals
+from reverie.api.originals import Originals
 from reverie.api.playing import PlayedList, decided, play
 from reverie.api.rendering import Rendering, rendered, with_marks
 from reverie.api.rules import rules_of, tool_values, way_back_of, world_of
-from reverie.api.toolset import READ_BACK, Toolset, reading_back
 from reverie.errors import InvalidInput, PromptTooLong, StoreError
 from reverie.layers.own import OwnLayer
 from reverie.settings import DEFAULTS, Settings
 from reverie.settings.sources import override
+from reverie.tools.toolset import READ_BACK, Original, Toolset, reading_back
 from reverie.transcript.names import REFERENCE, reference
 from reverie.transcript.view import View
 from reverie.wire.adopting import Adopted, Adoption, adopt
@@ -43,9 +43,9 @@ from reverie.world import Model, Notice, Say
 if TYPE_CHECKING:
     from reverie.api.async_fitter import AsyncFitter
     from reverie.api.memory import Memory
-    from reverie.api.report import Report
     from reverie.api.shelf import Shelf
     from reverie.api.values import Saved
+    from reverie.session.report import Report
 
 __all__ = ["Fitted", "Fitter", "Policy", "fit"]
 
@@ -333,7 +333,7 @@ class Fitter:
     def __report__(self, since: float) -> Report:
         """What `reverie.report` tells of it; requests have no times here."""
         del since
-        from reverie.api.report import Report
+        from reverie.session.report import Report
 
         with self._turn:
             return Report(requests=self._requests, tokens=self._tokens, saved=self._saved)
@@ -358,7 +358,7 @@ class Fitter:
     @property
     def aio(self) -> AsyncFitter:
         """The same methods for tasks, each through a worker thread."""
-        from reverie.api.aio import Aio
+        from reverie.concurrency import Aio
 
         face: Any = Aio(self)
         return face
@@ -397,9 +397,9 @@ def _shelf_of(store: Store) -> Shelf | None:
 
 
 def _log(notice: Notice) -> None:
-    from reverie.api.notices import log
+    from reverie.world import log_notice
 
-    log(notice)
+    log_notice(notice)
 
 
 def _once(say: Callable[[Notice], object]) -> Say:

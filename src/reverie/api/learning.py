@@ -13,10 +13,10 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from reverie.api.clients import RulesModel
 from reverie.api.memory import Memory
 from reverie.middleware.engine import Engine, EngineRules, Outgoing
 from reverie.middleware.shadow import ShadowRules
+from reverie.models import RulesModel
 from reverie.session.open_memory import OpenMemory
 from reverie.wire.reply import Reply
 from reverie.world import Say

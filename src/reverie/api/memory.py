@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reverie.api.async_memory import AsyncMemory
-    from reverie.api.report import Report
-    from reverie.api.toolset import Toolset
     from reverie.api.values import (
         Answered,
         Change,
@@ -45,8 +43,10 @@ if TYPE_CHECKING:
     )
     from reverie.memory.format.entry import TopicFile
     from reverie.session.open_memory import OpenMemory
+    from reverie.session.report import Report
     from reverie.settings import Settings
     from reverie.store.memories import Remembered, Reverted
+    from reverie.tools.toolset import Toolset
     from reverie.world import Model, Notice
 
 
@@ -308,7 +308,7 @@ class Memory:
     @property
     def aio(self) -> AsyncMemory:
         """The same methods for tasks, each through a worker thread."""
-        from reverie.api.aio import Aio
+        from reverie.concurrency import Aio
 
         face: Any = Aio(self)
         return face
@@ -358,9 +358,9 @@ class Memory:
         if self._on_notice is not None:
             self._on_notice(notice)
             return
-        from reverie.api.notices import log
+        from reverie.world import log_notice
 
-        log(notice)
+        log_notice(notice)
 
     @contextmanager
     def _open(self) -> Generator[OpenMemory]:

@@ -15,12 +15,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from reverie.api import reading
-from reverie.api.toolset import Answer, Offer, Toolset
 from reverie.errors import InvalidInput, NotFound
 from reverie.memory.format.entry import TYPES
 from reverie.memory.trust import gives_orders
 from reverie.text.format import cut_line, plural, utc_minute
 from reverie.text.untrusted import defused, frame
+from reverie.tools.toolset import Answer, Offer, Toolset
 
 if TYPE_CHECKING:
     from reverie.api.memory import Memory

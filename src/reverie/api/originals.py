@@ -6,25 +6,16 @@ whole) or a message. The text is the caller's own; nothing is stored or copied.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from reverie.light import dataclass
+from reverie.tools.toolset import Original
 from reverie.transcript.blocks import Block, members, text_of
 from reverie.transcript.file_reads import undecorated
 from reverie.transcript.names import reference
 from reverie.wire.adopting import Adopted, Adoption
 
 MEDIA = ("image", "document")
-
-
-@dataclass(frozen=True, slots=True)
-class Original:
-    """What a reference names."""
-
-    title: str
-    text: str
-    media: tuple[Mapping[str, Any], ...] = ()  # of its result, in our blocks
 
 
 @dataclass(frozen=True, slots=True)

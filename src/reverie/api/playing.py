@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, TypeAlias, TypeVar
 
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.light import dataclass
 from reverie.settings import Settings, SettingValue
 from reverie.transcript.blocks import dump, text_block, text_of

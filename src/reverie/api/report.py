@@ -1,18 +1,14 @@
-"""What happened, and what it cost: one value over every owner.
+"""What a memory tells of itself: its changes, and the sessions that were held there.
 
-An owner tells it by itself, in a method `__report__(since)`; here is what the value looks like,
-and what a memory tells. It is worked out from transcripts and history and kept nowhere. What
-cannot be read is passed over.
+What cannot be read is passed over.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
-from reverie.errors import InvalidInput
-from reverie.light import dataclass
+from reverie.session.report import Report, ReportEvent
 
 if TYPE_CHECKING:
     from reverie.session.library import Library
@@ -20,70 +16,6 @@ if TYPE_CHECKING:
     from reverie.store.project import Project
     from reverie.transcript.records import Entry
     from reverie.world import Say
-
-_DAY = 86_400
-
-
-@dataclass(frozen=True, slots=True)
-class ReportEvent:
-    """One thing that happened: when, of which kind, what, and why."""
-
-    at: float
-    kind: str
-    what: str
-    why: str = ""
-
-    def __str__(self) -> str:
-        from reverie.text.format import utc_minute
-
-        when = utc_minute(self.at)
-        return f"{when} {self.kind}: {self.what}{f' ({self.why})' if self.why else ''}"
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What requests there were, what they and background work cost in price-weighted tokens, the
-    tokens that were not sent, and what happened. None stands for what nobody knows."""
-
-    requests: int = 0
-    tokens: int = 0
-    saved: int = 0
-    hit_rate: float | None = None
-    cost: float = 0.0
-    background_cost: float = 0.0
-    money: float | None = None
-    events: tuple[ReportEvent, ...] = ()
-
-    def __str__(self) -> str:
-        from reverie.text.format import plural
-
-        rate = "" if self.hit_rate is None else f", {self.hit_rate:.0%} from the cache"
-        spent = f"cost {self.cost:,.0f}, in the background {self.background_cost:,.0f}"
-        head = f"{plural(self.requests, 'request')}, {self.tokens:,} tokens{rate}; {spent}"
-        return "\n".join((head, *map(str, self.events)))
-
-
-@runtime_checkable
-class Reporting(Protocol):
-    """What can be reported on."""
-
-    def __report__(self, since: float) -> Report: ...
-
-
-def report(owner: object, *, days: float | None = None) -> Report:
-    """What happened and what it cost, of a memory and everything made of one; of the last `days`,
-    or of all time."""
-    if not isinstance(owner, Reporting):  # a wrapped client is its SDK's own but for what sends
-        owner = getattr(owner, "_client", owner)
-    if not isinstance(owner, Reporting):
-        what = type(owner).__name__
-        raise InvalidInput("There is nothing to report on this", where=what, do="Give a Memory")
-    if days is not None and days < 0:
-        raise InvalidInput("`days` is not below 0", where=str(days))
-    return owner.__report__(0.0 if days is None else time.time() - days * _DAY)
-
-
-# A memory
 
 
 def of_memory(project: Project, since: float, say: Say) -> Report:

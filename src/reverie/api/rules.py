@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import Any, cast
 
 from reverie.api.playing import AllOn, ListIsStore, Rules, StillClock
-from reverie.api.toolset import Toolset
 from reverie.errors import InvalidInput, NotAvailable
 from reverie.layers import collapse, tool_results
 from reverie.layers.own import OwnLayer, pairs
 from reverie.light import dataclass
 from reverie.providers.capabilities import PLAIN, tabled
 from reverie.settings import Settings
+from reverie.tools.toolset import Toolset
 from reverie.transcript.blocks import estimate
 from reverie.transcript.tokens import SUFFIX, bare
 from reverie.wire.forms import tool_name, tool_parameters

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from reverie.alone import alone
-from reverie.api.waiting import run
+from reverie.concurrency import alone, run
 from reverie.layers import compaction
 from reverie.transcript.records import Record
 from reverie.transcript.view import View

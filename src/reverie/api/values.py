@@ -60,23 +60,6 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
-class MatchedRule:
-    """A rule of memory that a call goes against. `level` says what it asks for: `remind` (show it
-    once, and run the call where the model makes it again), `ask` the user, or `block`; `reason` is
-    the text for the model, in place of a result; `source` is whose rule it is."""
-
-    name: str
-    level: str
-    text: str
-    file: str
-    source: str = ""
-    reason: str = ""
-
-    def __str__(self) -> str:
-        return self.reason
-
-
-@dataclass(frozen=True, slots=True)
 class ChangeOrigin:
     """Where a change came from: what was done, by whom, in which session, from which messages,
     by which tool, and how far that is trusted."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from reverie.api.values import Checked, Dreamt, Fault, Forgotten, Saved
-from reverie.api.waiting import run
+from reverie.concurrency import run
 from reverie.embedded import EmbeddedModel
 from reverie.errors import BudgetExceeded, InvalidMessage, NotFound
 from reverie.memory.versions import Origin

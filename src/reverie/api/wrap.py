@@ -48,10 +48,10 @@ def wrap(
         do = "It is collapse, classic or off"
         raise InvalidInput("there is no such policy", where=str(policy)[:80], do=do)
     inner = _http_client(client)
-    from reverie.api.notices import listening
     from reverie.api.wrapping import Wrapping, WrapRules
+    from reverie.world import notice_listener
 
-    say = listening(on_notice)
+    say = notice_listener(on_notice)
     wrapping = Wrapping(WrapRules(_memory(memory, on_notice), policy, learn, tools, say))
     made: Any = client
     return made.copy(http_client=_wrapped(inner, wrapping))

@@ -13,14 +13,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakSet
 
-from reverie.alone import tried
 from reverie.api.fitting import Fitted, Policy, fit
-from reverie.api.toolset import READ_BACK, reading_back
+from reverie.concurrency import tried
 from reverie.light import dataclass
 from reverie.middleware import chain
 from reverie.middleware.callers import SWITCH, caller_of
 from reverie.middleware.hidden import HiddenRound, HiddenRounds, results_of, seen_of, whole
 from reverie.middleware.scanning import LIST, Body, Known, scan
+from reverie.tools.toolset import READ_BACK, reading_back
 from reverie.transcript.blocks import dump, parse
 from reverie.wire.forms import definition, tool_name
 from reverie.wire.reading import Format
@@ -30,8 +30,8 @@ from reverie.world import Notice, Say
 if TYPE_CHECKING:
     from reverie.api.learning import Learning
     from reverie.api.memory import Memory
-    from reverie.api.report import Report
     from reverie.middleware.engine import Outgoing
+    from reverie.session.report import Report
 
 NAME = "wrap"
 READS = 20
@@ -154,7 +154,7 @@ class Wrapping:
         """What `reverie.report` tells of it."""
         from dataclasses import replace
 
-        from reverie.api.report import Report
+        from reverie.session.report import Report
 
         memory = self.rules.memory
         if memory is None:

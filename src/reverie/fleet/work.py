@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import anyio
 from anyio import to_thread
 
-from reverie.alone import alone
 from reverie.clock import SystemClock
+from reverie.concurrency import alone
 from reverie.errors import BudgetExceeded, Held, NotFound, ReverieError
 from reverie.fleet.jobs import TEAM, Job, JobEnd, Progress, TakenJob
 from reverie.fleet.ledger import TRIES, FleetLedger

@@ -17,7 +17,7 @@ from typing import Protocol
 import anyio
 from anyio import to_thread
 
-from reverie.alone import alone, tried
+from reverie.concurrency import alone, tried
 from reverie.errors import ReverieError
 from reverie.layers.tool_results import ends, file_of, stored
 from reverie.light import dataclass

@@ -30,7 +30,7 @@ from reverie.middleware.ruling import CallRules
 from reverie.middleware.speakers import messages_of
 from reverie.session.context import index_files
 from reverie.session.open_memory import session_memory
-from reverie.session.opening import Head
+from reverie.session.options import Head
 from reverie.session.recall.young import young_memories
 from reverie.session.session import Session
 from reverie.settings import Settings
@@ -287,14 +287,14 @@ class Shadow:
 
     async def asks(self) -> None:
         """The request leaves."""
-        await self.session.prepare()
+        await self.session.render_request()
 
     async def answered(self, asked: Asked, reply: Reply) -> None:
         """Take in the answer. One without calls may end the turn; what comes next tells."""
         if self._asked is not asked:
             return  # the client has gone on, and sends it back with its next request
         before = asked.body.parts[-1].chain if asked.body.parts else asked.caller.seed
-        found = await self.session.observe(reply)
+        found = await self.session.record_reply(reply)
         after = before
         for block in found.blocks:
             if not block.thinking and not foreign_blocks(block):
@@ -311,7 +311,7 @@ class Shadow:
         came after it."""
         if self._over and (asked is None or self._asked is asked):
             self._over = False
-            await self.session.end_turn()
+            await self.session.record_turn_end()
 
     async def unanswered(self) -> None:
         """The request came to nothing."""

@@ -14,9 +14,9 @@ from reverie.middleware.log import DecisionLog
 from reverie.middleware.outgoing import Asked
 from reverie.middleware.ruling import CallRules
 from reverie.middleware.shadow import Decided, Shadow, ShadowRules
-from reverie.session.opening import SessionWish
+from reverie.session.options import SessionOptions
 from reverie.session.rules import ProjectRules
-from reverie.session.session import Session
+from reverie.session.session import Session, begin_session
 from reverie.store.project import Project
 from reverie.transcript.records import ResultDecided
 
@@ -92,13 +92,10 @@ class Shadows:
         model = rules.worker(str(asked.body.members.get("model") or "unknown"), project.settings)
         memories = rules.open_memory(project) if asked.memory else None
         wish = partial(
-            SessionWish,
+            SessionOptions,
             project.cwd,
             model=model,
-            root=project.root,
-            home=project.home,
-            environ=project.environ,
-            settings=project.settings,
+            place=project,
             say=rules.say,
             when_added=(),
             before_a_request=(),
@@ -107,10 +104,10 @@ class Shadows:
         )
         if session:
             try:
-                return await Session.begun(wish(resume=session))
+                return await begin_session(wish(resume=session))
             except (Held, NotFound):
                 pass  # another process follows it, or it was removed: go on in one of our own
-        return await Session.begun(wish())
+        return await begin_session(wish())
 
     async def _close_oldest(self) -> None:
         for name in list(self._open):

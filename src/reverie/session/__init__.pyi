@@ -53,6 +53,7 @@ from reverie.session.hooks import HookEvent as HookEvent
 from reverie.session.hooks import Hooks as Hooks
 from reverie.session.hooks import hooks_for as hooks_for
 from reverie.session.hooks import load_hooks as load_hooks
+from reverie.session.host import AFTER_A_TURN as AFTER_A_TURN
 from reverie.session.jobs import Jobs as Jobs
 from reverie.session.jobs import process_limit as process_limit
 from reverie.session.library import Library as Library
@@ -70,7 +71,8 @@ from reverie.session.open_memory import OpenMemory as OpenMemory
 from reverie.session.open_memory import lend_memory as lend_memory
 from reverie.session.open_memory import session_memory as session_memory
 from reverie.session.open_memory import shared_pool as shared_pool
-from reverie.session.opening import Head as Head
+from reverie.session.options import Head as Head
+from reverie.session.options import SessionOptions as SessionOptions
 from reverie.session.recall.answer import recall_rows as recall_rows
 from reverie.session.recall.checked import LATE as LATE
 from reverie.session.recall.checked import CheckedClaim as CheckedClaim
@@ -101,13 +103,15 @@ from reverie.session.recall.touched import Touched as Touched
 from reverie.session.recall.young import young_memories as young_memories
 from reverie.session.rules import ProjectRules as ProjectRules
 from reverie.session.rules import TurnRules as TurnRules
-from reverie.session.session import AFTER_A_TURN as AFTER_A_TURN
 from reverie.session.session import Session as Session
+from reverie.session.session import open_session as open_session
+from reverie.session.session import start_session as start_session
 from reverie.session.stops import AGAIN as AGAIN
 from reverie.session.stops import CALL_CUT_OFF as CALL_CUT_OFF
 from reverie.session.stops import CUT_OFF as CUT_OFF
 from reverie.session.stops import EMPTY as EMPTY
 from reverie.session.stops import PAUSES as PAUSES
+from reverie.session.tool_roles import roles_of as roles_of
 from reverie.session.turn import Inbox as Inbox
 from reverie.session.turn import Spend as Spend
 from reverie.session.turn import ToolEnded as ToolEnded

@@ -12,7 +12,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from reverie.errors import StoreError
 from reverie.light import dataclass
@@ -41,6 +43,9 @@ from reverie.store.private import is_secret
 from reverie.store.project import Project
 from reverie.tools import globs
 from reverie.world import Notice, Say, say_nothing
+
+if TYPE_CHECKING:
+    from reverie.store.memories import Memories
 
 MANAGED = Path("/etc/reverie/CLAUDE.md")
 MAX_RULES = 200
@@ -290,3 +295,54 @@ def gather(
     indexes = () if memory is None else index_files(memory, team=team, scanned=scanned)
     files = (*collected.files, *indexes, *young)
     return Context(instructions.render(files), files)
+
+
+# --- the head of a session with memory
+
+
+def remembering_head(
+    system: str | Sequence[Mapping[str, Any]],
+    project: Project,
+    memories: Memories,
+    wider: Sequence[Project],
+    say: Say,
+) -> tuple[str | Sequence[Mapping[str, Any]], str]:
+    """Return the system prompt with its section about memory, and what stands before the first
+    message: instruction files, the index, memories that are sent whole."""
+    from reverie.session.recall.young import young_memories
+
+    folder, settings = memories.folder, project.settings
+    section = memory_section(settings, folder, by_itself=True, say=say)
+    scanned = folder.scan()
+    found = gather(
+        project.cwd,
+        settings,
+        home=project.home,
+        environ=project.environ,
+        memory=folder,
+        young=(
+            *_wider_memories(wider, settings, say),
+            *young_memories(memories, settings, scanned),
+        ),
+        scanned=scanned,
+        say=say,
+    )
+    if isinstance(system, str):
+        return "\n\n".join(filter(None, (system.rstrip(), section))), found.text
+    return [*system, {"type": "text", "text": section}], found.text
+
+
+def _wider_memories(
+    projects: Sequence[Project], settings: Settings, say: Say
+) -> Iterator[InstructionFile]:
+    """Yield the indexes of memories around one, and what of them is sent whole."""
+    from reverie.session.open_memory import OpenMemory
+    from reverie.session.recall.young import young_memories
+
+    for part in projects:
+        if part.has_memory:
+            with OpenMemory.of(part, say=say) as opened:
+                store = opened.store
+                scanned = store.folder.scan()
+                yield from index_files(store.folder, scanned=scanned)
+                yield from young_memories(store, settings, scanned)

@@ -1,10 +1,9 @@
 """One transcript, open for writing: it is told what happened and says what to send.
 
 Every record is written before it counts, and folded only once it is written; the two are one
-step, which no cancellation parts. `add` and
-`observe` have returned = the records are in the file; `prepare` has returned = they are
-on the disk. What background work hands in is appended between two requests, never
-during one. Nothing here calls a model.
+step, which no cancellation parts. `add_messages` and `record_reply` have returned = the records
+are in the file; `render_request` has returned = they are on the disk. What background work hands
+in is appended between two requests, never during one. Nothing here calls a model.
 """
 
 from __future__ import annotations
@@ -12,20 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypedDict
 from uuid import uuid4
 
 import anyio
 from anyio import CancelScope
 
-from reverie.alone import alone
+from reverie.concurrency import alone, in_thread
 from reverie.errors import InvalidMessage
-from reverie.light import dataclass
-from reverie.session.budget import Budget
 from reverie.session.stops import is_paused
-from reverie.session.uncancelled import in_thread
-from reverie.tools.runner import MakeGuard, NoTools
 from reverie.transcript.blocks import Block
 from reverie.transcript.codec import blobs, encode
 from reverie.transcript.fold import apply, expecting
@@ -75,33 +69,39 @@ class NoLog:
         """Nothing is open."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationParts:
-    """What a conversation is made of; from `budget` on, what it needs for agents of its own."""
+class ConversationValues(TypedDict, total=False):
+    """What a conversation may be told beside its transcript and its world."""
 
-    log: Log
-    blobs: Blobs
-    view: View
-    world: World
-    source: str = "main"
-    when_added: Layers = ()
-    before_a_request: Layers = ()
-    new_id: Callable[[], str] = lambda: str(uuid4())
-    budget: Budget | None = None
-    guards: MakeGuard = NoTools
-    agent_log: Callable[[str], Log] = lambda _: NoLog()  # the transcript of an agent's own
-    home: Path | None = None  # where what is learned is kept; None in a private session
+    source: str
+    when_added: Layers
+    before_a_request: Layers
+    new_id: Callable[[], str]
 
 
 class Conversation:
     """A transcript and its view. `Session`, `Worker` and `Fork` are made of it."""
 
-    def __init__(self, parts: ConversationParts) -> None:
-        self.view = parts.view
-        self.world = parts.world
-        self.source = parts.source
+    def __init__(
+        self,
+        log: Log,
+        blobs: Blobs,
+        view: View,
+        world: World,
+        *,
+        source: str = "main",
+        when_added: Layers = (),
+        before_a_request: Layers = (),
+        new_id: Callable[[], str] = lambda: str(uuid4()),
+    ) -> None:
+        self.view = view
+        self.world = world
+        self.source = source
+        self.blobs = blobs
+        self.new_id = new_id
         self.last_request: Request | None = None
-        self._parts = parts
+        self._log = log
+        self._when_added = when_added
+        self._before_a_request = before_a_request
         self._lock = anyio.Lock()
         self._handed: list[Record] = []
         self._in_flight = False
@@ -109,15 +109,15 @@ class Conversation:
 
     # --- what happened
 
-    async def add(self, *said: Addable) -> None:
+    async def add_messages(self, *said: Addable) -> None:
         """Something new for the model: user messages, tool results, in any common form."""
         message = as_user(said)
         self._check_results(message.blocks)
-        decided = await self._run(self._parts.when_added, expecting(self.view, message))
+        decided = await self._run(self._when_added, expecting(self.view, message))
         # the message first: a decision torn from its message would wait for the next result
         await self.append(_with_decisions(message, decided), *decided)
 
-    async def observe(self, reply: Observable) -> Reply:
+    async def record_reply(self, reply: Observable) -> Reply:
         """The model's answer, whole. Returns it in our own form."""
         found = as_reply(reply, self.last_request)
         known = [b.call for b in found.blocks if b.type == "tool_use"]
@@ -141,10 +141,10 @@ class Conversation:
 
     # --- what to send
 
-    async def prepare(self, task: Task = MAIN) -> Request:
+    async def render_request(self, task: Task = MAIN) -> Request:
         """The exact request to send now."""
         await self.flush()
-        for layer in self._parts.before_a_request:
+        for layer in self._before_a_request:
             await self.flush()  # a layer may have waited for background work
             await self.append(*await self._run([layer], self.view))
         await self._close_open_calls()
@@ -206,7 +206,7 @@ class Conversation:
         with CancelScope(shield=True):
             async with self._lock:
                 at = self.world.clock.now()
-                await self._written((Entry(self._parts.new_id(), parent, at, record),))
+                await self._written((Entry(self.new_id(), parent, at, record),))
 
     async def _written(self, entries: tuple[Entry, ...], handed: int = 0) -> tuple[Entry, ...]:
         """Entries, written and folded as one step; the first so many were handed in."""
@@ -230,7 +230,7 @@ class Conversation:
         leaf, at = self.view.leaf, self.world.clock.now()
         entries: list[Entry] = []
         for record in records:
-            entry = Entry(self._parts.new_id(), leaf, at, record)
+            entry = Entry(self.new_id(), leaf, at, record)
             entries.append(entry)
             leaf = entry.id if entry.on_chain else leaf
         return tuple(entries)
@@ -239,8 +239,8 @@ class Conversation:
         """Put entries into the journal, what they name by hash before them."""
         for entry in entries:
             for name, text in blobs(entry.record).items():
-                self._parts.blobs.put_blob(name, text)
-        self._parts.log.append([encode(e) for e in entries])
+                self.blobs.put_blob(name, text)
+        self._log.append([encode(e) for e in entries])
 
     async def flush(self) -> None:
         """Append what was handed in, unless a request is on its way."""
@@ -266,10 +266,10 @@ class Conversation:
         """What was appended survives a power loss."""
         with CancelScope(shield=True):
             async with self._lock:
-                await in_thread(self._parts.log.sync)
+                await in_thread(self._log.sync)
 
     def close(self) -> None:
-        self._parts.log.close()
+        self._log.close()
         if is_watched():
             now = self.world.clock.now()
             tell(lambda one: one.closed(self._watched(), now))

@@ -12,12 +12,12 @@ like a session's, at the threshold and where a request was refused as too long.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, Unpack
 
 from anyio import get_cancelled_exc_class
 
@@ -35,40 +35,77 @@ from reverie.session.budget import (
     weight,
 )
 from reverie.session.compaction import compacting
-from reverie.session.conversation import Conversation, ConversationParts
+from reverie.session.conversation import Blobs, Conversation, ConversationValues, Log, NoLog
+from reverie.session.library import BegunSession, NoDisk
 from reverie.session.loop import TurnUnderWay
 from reverie.session.turn import OnReply, TurnEnding, TurnLimits, ignore_reply
+from reverie.settings import Settings
+from reverie.store.lists import learned_window
 from reverie.tools.runner import MakeGuard, NoTools, ToolRunner
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.fold import branch
-from reverie.transcript.records import Entry, ForkEnded, Record, Started, Usage, UserMessage
+from reverie.transcript.records import Entry
+from reverie.transcript.records import ForkEnded
+from reverie.transcript.records import Record
+from reverie.transcript.records import Started
+from reverie.transcript.records import Usage
+from reverie.transcript.records import UserMessage
 from reverie.transcript.tasks import Task
-from reverie.wire.reply import Observable, Reply
-from reverie.wire.request import Request, so_far
-from reverie.world import ForkResult, ForkSpec, Model
+from reverie.wire.reply import Observable
+from reverie.wire.reply import Reply
+from reverie.wire.request import Request
+from reverie.wire.request import so_far
+from reverie.world import ForkResult
+from reverie.world import ForkSpec
+from reverie.world import Model
+from reverie.transcript.records import HeadSet
+from reverie.transcript.view import View
+from reverie.world import BOUND_THEMSELVES
+from reverie.world import Clock
+from reverie.world import FlagReader
+from reverie.world import Say
+from reverie.world import Summariser
+from reverie.world import World
+from reverie.world import say_nothing
 
 PLACEHOLDER = "[Not a call of yours: do not wait for it]"
 AgentOutcome: TypeAlias = Literal["completed", "failed", "cancelled"]
 
 
+class ParentValues(ConversationValues, total=False):
+    """What a conversation with agents of its own may be told."""
+
+    budget: Budget | None
+    guards: MakeGuard
+    agent_log: Callable[[str], Log]
+    home: Path | None
+
+
 class Parent(Conversation):
     """A conversation that forks are made of, and that can be made shorter."""
 
-    @property
-    def budget(self) -> Budget | None:
-        return self._parts.budget
-
-    @property
-    def guards(self) -> MakeGuard:
-        return self._parts.guards
-
-    @property
-    def home(self) -> Path | None:
-        return self._parts.home
+    def __init__(
+        self,
+        log: Log,
+        blobs: Blobs,
+        view: View,
+        world: World,
+        *,
+        budget: Budget | None = None,
+        guards: MakeGuard = NoTools,
+        agent_log: Callable[[str], Log] = lambda _: NoLog(),
+        home: Path | None = None,
+        **values: Unpack[ConversationValues],
+    ) -> None:
+        super().__init__(log, blobs, view, world, **values)
+        self.budget = budget
+        self.guards = guards
+        self.agent_log = agent_log  # the transcript of an agent's own
+        self.home = home  # where what is learned is kept; None in a private session
 
     # --- a request that was too long
 
-    async def too_long(self, error: PromptTooLong) -> Request:
+    async def shorten_request(self, error: PromptTooLong) -> Request:
         """The provider refused the last request as too long: what to send instead, once."""
         again, self._shortened = self._shortened, True
         return await compacting.too_long(self, error, again=again)
@@ -79,7 +116,7 @@ class Parent(Conversation):
 
     # --- forks
 
-    async def fork(self, source: str) -> Fork:
+    async def open_fork(self, source: str) -> Fork:
         """A fork of the conversation as it stands, with a transcript of its own."""
         parent = self.view
         if parent.is_fork:
@@ -90,21 +127,9 @@ class Parent(Conversation):
                 where=parent.session,
                 do="Fork after the first response",
             )
-        parts = self._parts
-        agent = parts.new_id()
-        start = Entry(parts.new_id(), "", self.world.clock.now(), self._started(source, agent))
-        forked = ConversationParts(
-            parts.agent_log(agent),
-            parts.blobs,
-            branch(parent, start),
-            replace(self.world, fork=None),
-            source,
-            layers.WHEN_ADDED,
-            layers.BEFORE_A_REQUEST,
-            parts.new_id,
-            parts.budget,
-        )
-        child = Fork(forked, agent, so_far(parent))
+        agent = self.new_id()
+        start = Entry(self.new_id(), "", self.world.clock.now(), self._started(source, agent))
+        child = Fork(self, source, agent, start)
         try:
             child.write([start])
         except BaseException:
@@ -120,7 +145,7 @@ class Parent(Conversation):
     @asynccontextmanager
     async def forked(self, source: str) -> AsyncGenerator[Fork]:
         """A fork for as long as it is needed; how it ended and its cost go into this transcript."""
-        child = await self.fork(source)
+        child = await self.open_fork(source)
         outcome: AgentOutcome = "failed"
         try:
             yield child
@@ -145,8 +170,18 @@ class Parent(Conversation):
 class Worker(Parent):
     """A background agent's own conversation: what it sends is counted before it leaves."""
 
-    def __init__(self, parts: ConversationParts, agent: str, *, compacts: bool = False) -> None:
-        super().__init__(parts)
+    def __init__(
+        self,
+        agent: str,
+        log: Log,
+        blobs: Blobs,
+        view: View,
+        world: World,
+        *,
+        compacts: bool = False,
+        **values: Unpack[ParentValues],
+    ) -> None:
+        super().__init__(log, blobs, view, world, **values)
         self.agent = agent
         self.tally = Tally()
         self._compacts = compacts
@@ -155,6 +190,29 @@ class Worker(Parent):
         if compacts:
             ask = partial(compacting.ask_to_the_end, self)
             self.world = replace(self.world, fork=self.run_fork, ask=ask)
+
+    @classmethod
+    async def open(
+        cls,
+        transcript: BegunSession,
+        world: World,
+        first: Callable[[], tuple[Started, HeadSet]],
+        **values: Unpack[ParentValues],
+    ) -> Worker:
+        """Open a conversation of its own, which is compacted like a session's; `first` is what is
+        recorded where it is new. Whoever gave the transcript closes it where this fails."""
+        view = transcript.transcript.view
+        given: ParentValues = {
+            "when_added": layers.WHEN_ADDED,
+            "before_a_request": layers.BEFORE_A_REQUEST,
+            **values,
+        }
+        disk = transcript.disk
+        world = replace(world, disk=disk)
+        worker = cls(transcript.id, transcript.log, disk, view, world, compacts=True, **given)
+        if view.started is None:
+            await worker.append(*first())
+        return worker
 
     def hand(self, *records: Record) -> None:
         """What its forks and side queries cost is part of what it cost."""
@@ -178,20 +236,20 @@ class Worker(Parent):
 
     # --- for the loop
 
-    async def observe(self, reply: Observable) -> Reply:
-        found = await super().observe(reply)
+    async def record_reply(self, reply: Observable) -> Reply:
+        found = await super().record_reply(reply)
         self._answered_by = found.model
         return found
 
     def responding(self) -> None:
         """Nobody waits for the first byte of its answer."""
 
-    async def too_long(self, error: PromptTooLong) -> Request:
+    async def shorten_request(self, error: PromptTooLong) -> Request:
         if not self._compacts:
             raise error
-        return await super().too_long(error)
+        return await super().shorten_request(error)
 
-    async def end_turn(self, outcome: TurnEnding = "completed") -> None:
+    async def record_turn_end(self, outcome: TurnEnding = "completed") -> None:
         """It has one turn; how it ended stands in its parent's transcript."""
 
     async def reserve(self, model: Model, request: Request) -> None:
@@ -223,11 +281,22 @@ class Worker(Parent):
 
 
 class Fork(Worker):
-    """One fork, open. Made by `Session.fork`."""
+    """One fork, open. Made by `Parent.open_fork`."""
 
-    def __init__(self, parts: ConversationParts, agent: str, base: Request) -> None:
-        super().__init__(parts, agent)
-        self.base = base
+    def __init__(self, parent: Parent, source: str, agent: str, start: Entry) -> None:
+        super().__init__(
+            agent,
+            parent.agent_log(agent),
+            parent.blobs,
+            branch(parent.view, start),
+            replace(parent.world, fork=None),
+            source=source,
+            when_added=layers.WHEN_ADDED,
+            before_a_request=layers.BEFORE_A_REQUEST,
+            new_id=parent.new_id,
+            budget=parent.budget,
+        )
+        self.base = so_far(parent.view)
 
     def _cached(self) -> int:
         return self.base.tokens
@@ -242,6 +311,32 @@ class Fork(Worker):
                 where=f"block {found.block}, byte {found.byte}",
                 do="Append to the parent's request; never change it",
             )
+
+
+def worker_world(
+    model: Model,
+    settings: Settings,
+    flags: FlagReader,
+    clock: Clock,
+    *,
+    home: Path | None = None,
+    say: Say = say_nothing,
+    tool_limits: Mapping[str, int | None] = BOUND_THEMSELVES,
+    summariser: Summariser | None = None,
+) -> World:
+    """Return the world of a background agent; in `home` it looks for a window that was learned."""
+    return World(
+        clock,
+        NoDisk(),
+        flags,
+        settings,
+        model,
+        say=say,
+        summariser=summariser,
+        model_name=model.name,
+        learned_window=None if home is None else learned_window(home, model.name),
+        tool_limits=tool_limits,
+    )
 
 
 async def run(

@@ -21,7 +21,7 @@ import anyio
 from anyio import CapacityLimiter
 from anyio.lowlevel import RunVar
 
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.watching import is_watched, tell
 from reverie.world import Notice, Say
 

@@ -19,12 +19,12 @@ from uuid import uuid4
 
 from anyio import to_thread
 
+from reverie.concurrency import in_thread
 from reverie.errors import Held, InvalidInput, InvalidMessage, LaterVersion, NotFound, StoreError
 from reverie.light import dataclass
 from reverie.session.conversation import Log, NoLog
 from reverie.session.listing import Listing, Summary
 from reverie.session.reading import Transcript, transcript_of
-from reverie.session.uncancelled import in_thread
 from reverie.settings.values import read_object
 from reverie.store import home as places
 from reverie.store import keys
@@ -203,6 +203,17 @@ class Library:
                 where=session,
                 do="`reverie sessions list` shows the ids",
             )
+
+    def begin_agent(self, session: str, agent: str) -> BegunSession:
+        """Open the transcript of an agent, beside the session's, new or as it was left."""
+        log = self.agent_log(session, agent)
+        try:
+            disk = SessionDisk(self.folder, session)
+            found = transcript_of(agent, self.agent_lines(session, agent), disk.get_blob)
+        except BaseException:
+            log.close()
+            raise
+        return BegunSession(agent, log, disk, found)
 
     def agent_log(self, session: str, agent: str) -> Journal:
         """The transcript of a fork or sub-agent, beside the session's."""

@@ -17,7 +17,7 @@ from typing import TypeAlias, TypedDict, Unpack
 
 import anyio
 
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.errors import PromptTooLong, ProviderError, Refused
 from reverie.session.attachments import Attachments
 from reverie.session.budget import Tally, weight
@@ -125,7 +125,7 @@ class TurnUnderWay:
         await self._close_calls()
         await self._end_rules()
         if self.outcome != "blocked":
-            await self.talk.end_turn(self.outcome)
+            await self.talk.record_turn_end(self.outcome)
         reply = self.reply
         return TurnResult(
             self.outcome,
@@ -147,12 +147,12 @@ class TurnUnderWay:
         waiting = self.talk.view.open_calls
         ready = [self.results[c] for c in waiting if c in self.results]
         if ready:
-            await self.talk.add(*ready)
+            await self.talk.add_messages(*ready)
         await self._close_calls()
         await self.add_words()
         await self._end_rules()
         if self.began:
-            await self.talk.end_turn("cancelled")
+            await self.talk.record_turn_end("cancelled")
 
     async def _close_calls(self) -> None:
         """A result for every call still open, which says that it was interrupted."""
@@ -172,11 +172,11 @@ class TurnUnderWay:
     async def add_words(self) -> None:
         """What the user said when asked about calls, behind the results: words of their own."""
         while self.words:
-            await self.talk.add(self.words.pop(next(iter(self.words))))
+            await self.talk.add_messages(self.words.pop(next(iter(self.words))))
 
     async def tell(self, text: str) -> None:
         """Words of the loop's own to the model."""
-        await self.talk.add(replace(user(text), origin=GO_ON))
+        await self.talk.add_messages(replace(user(text), origin=GO_ON))
 
 
 class TurnValues(TypedDict, total=False):
@@ -222,7 +222,7 @@ async def _submitted(turn: TurnUnderWay) -> None:
 
 async def _said(turn: TurnUnderWay) -> None:
     if turn.said is not None:
-        await turn.talk.add(turn.said)
+        await turn.talk.add_messages(turn.said)
     turn.began = True
     if turn.rules is not None:
         _, fault = await alone(turn.rules.begin(), None)
@@ -231,7 +231,7 @@ async def _said(turn: TurnUnderWay) -> None:
             turn.rules = None
     now = turn.talk.world.clock.now()
     for letter in turn.inbox.letters():
-        await turn.talk.add(letter)
+        await turn.talk.add_messages(letter)
     due = turn.attachments.at_turn(turn.talk.view, now) if turn.attachments else ()
     await turn.talk.append(*due)
     await turn.attach_verdicts()
@@ -269,7 +269,7 @@ async def _date(turn: TurnUnderWay) -> None:
 
 async def _prepared(turn: TurnUnderWay) -> None:
     if not turn.ready:
-        turn.request = await turn.talk.prepare(turn.task)
+        turn.request = await turn.talk.render_request(turn.task)
     turn.ready = False
     turn.rounds += 1
 
@@ -298,12 +298,12 @@ def _end(turn: TurnUnderWay, ended: Ended) -> None:
 
 async def _heard(turn: TurnUnderWay) -> Reply:
     """The answer to the request, recorded."""
-    request = turn.request or await turn.talk.prepare(turn.task)
+    request = turn.request or await turn.talk.render_request(turn.task)
     try:
         reply = await _counted(turn, request)
     except PromptTooLong as error:
         reply = await _made_shorter(turn, error)
-    return await turn.talk.observe(reply)
+    return await turn.talk.record_reply(reply)
 
 
 async def _counted(turn: TurnUnderWay, request: Request) -> Reply:
@@ -342,11 +342,11 @@ async def _closed(events: AsyncIterator[Event]) -> None:
 
 async def _made_shorter(turn: TurnUnderWay, error: PromptTooLong) -> Reply:
     """Compaction and one retry; the session says so where that does not help."""
-    turn.request = await turn.talk.too_long(error)
+    turn.request = await turn.talk.shorten_request(error)
     try:
         return await _counted(turn, turn.request)
     except PromptTooLong as again:
-        await turn.talk.too_long(again)  # a second time it raises, in words for a person
+        await turn.talk.shorten_request(again)  # a second time it raises, in words for a person
         raise
 
 
@@ -354,7 +354,7 @@ async def _joined(turn: TurnUnderWay) -> None:
     """What the user and other agents said meanwhile, each as a message of its own."""
     if turn.reply and turn.reply.tool_calls:
         for said in turn.inbox.take():
-            await turn.talk.add(said)
+            await turn.talk.add_messages(said)
 
 
 async def _settled(turn: TurnUnderWay) -> None:
@@ -378,7 +378,7 @@ async def _settled(turn: TurnUnderWay) -> None:
     )
     if verdict.blocked and verdict.reason and more:
         turn.went_on += 1
-        await turn.talk.add(replace(user(verdict.reason), origin="hook"))
+        await turn.talk.add_messages(replace(user(verdict.reason), origin="hook"))
         return
     turn.outcome = "completed"
 
@@ -389,7 +389,7 @@ async def _gone_on(turn: TurnUnderWay, reply: Reply, on: GoOn) -> None:
         await turn.tell(on.words)
     if on.make_room:
         error = PromptTooLong("the answer did not fit the model's window", where=turn.model.name)
-        turn.request = await turn.talk.too_long(error)
+        turn.request = await turn.talk.shorten_request(error)
         turn.ready = True
 
 
@@ -407,6 +407,6 @@ ROUND: tuple[tuple[str, TurnStep], ...] = (
     ("failures", stop_repeating),  # the same failing call, again and again
     ("boundary", _joined),  # queued messages join
     ("end", _settled),  # no call left: Stop hooks, and the turn is over
-    # extraction and the dream gates follow `session.end_turn`
+    # extraction and the dream gates follow `record_turn_end`
 )
 """The order of a turn. A step that sets an outcome is the last."""

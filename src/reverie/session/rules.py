@@ -37,6 +37,31 @@ MAX_HELD = 3
 KIND = "rules"
 
 
+@dataclass(frozen=True, slots=True)
+class MatchedRule:
+    """A rule of memory that a call goes against. `level` says what it asks for: `remind` (show it
+    once, and run the call where the model makes it again), `ask` the user, or `block`; `reason` is
+    the text for the model, in place of a result; `source` is whose rule it is."""
+
+    name: str
+    level: str
+    text: str
+    file: str
+    source: str = ""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+def matched_rule(rule: CompiledRule) -> MatchedRule:
+    """Return a rule as callers see it."""
+    name, level, text, file, source = (
+        str(rule.get(key, "")) for key in ("name", "level", "text", "file", "source")
+    )
+    return MatchedRule(name, level, text, file, source, told([rule]))
+
+
 class ProjectRules:
     """The rules that calls in one project are held against."""
 

@@ -1,64 +1,149 @@
-"""A session: one conversation, its layers, its background work.
+"""One conversation, on record, in the caller's own loop.
 
-What people use is `reverie.Session`, which opens one of these by its own arguments; the doors and
-the agent open it here, by a `SessionWish`.
+    async with reverie.Session.open(".", model="claude-opus-5-5", client=client, memory=True) as s:
+        await s.add("Fix the failing test")
+        while True:
+            request = await s.prepare()
+            reply = await s.observe(await client.messages.create(**request.anthropic()))
+            if not reply.tool_calls:
+                break
+            await s.add(*[call.result(run(call)) for call in reply.tool_calls])
 
-It never owns the loop. What is open twice is open once: a second opener is told who
-holds the session, and may read it or go on in a copy of its own.
+A turn is ended by the next words of the user, by closing, or by `end_turn`. Calls wait for one
+another in order. What is open twice is open once: a second opener is told who holds the session,
+and may read it or go on in a copy of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import anyio
+from anyio import to_thread
 
-import reverie
-from reverie.alone import alone
-from reverie.errors import InvalidInput, NotFound, PromptTooLong
-from reverie.layers import session_memory
-from reverie.layers.compaction import STOPPED, broken
-from reverie.layers.dreaming import NAME as DREAM
-from reverie.session.compaction import compacting
-from reverie.session.dream.watch import DreamWatch
-from reverie.session.fork import Fork, Parent
-from reverie.session.jobs import Jobs, OwnTasks, process_limit
-from reverie.session.library import BegunSession
-from reverie.session.opening import Head, SessionParts, SessionWish, resumed_head
+from reverie.errors import NotFound
+from reverie.layers.compaction import CompactionFailed
+from reverie.models import finished, output_limit
+from reverie.session import exchange
+from reverie.session.host import Host
+from reverie.session.options import Begun, SessionOptions
 from reverie.session.turn import TurnEnding
-from reverie.session.uncancelled import to_the_end
-from reverie.transcript.records import Failed, Rewound, Started, TurnEnded
-from reverie.transcript.tasks import MAIN, Task
+from reverie.transcript.records import Rewound
+from reverie.transcript.tasks import MAIN
+from reverie.transcript.tasks import Task
+from reverie.tools.toolset import Toolset
+from reverie.tools.toolset import takes
 from reverie.wire.given import Addable
-from reverie.wire.reply import Observable, Reply
+from reverie.wire.reply import Observable
+from reverie.wire.reply import Reply
 from reverie.wire.request import Request
-from reverie.world import Notice
+from reverie.wire.replies import Reply
+from reverie.wire.sending import Request
+from reverie.world import ToolCall
 
 if TYPE_CHECKING:
-    from reverie.session.recall.recall import Recall
+    from reverie import Memory
+    from reverie.session.compaction.compacting import Compacted
+    from reverie.session.report import Report
+    from reverie.session.rules import MatchedRule
 
 P = ParamSpec("P")
+ARGUMENTS = (
+    "project model client memory system tools roles policy layers options resume user private "
+    "home settings on_notice"
+)
+"""The options that are a caller's to say; the others follow from them."""
 
 
-def _starts(wish: Callable[P, SessionWish]) -> Callable[P, Awaitable[Session]]:
+async def begin_session(options: SessionOptions) -> Session:
+    """Open a session as it is wanted. Use and `aclose` it from any task."""
+    begun = options.begin()
+    session: Session | None = None
+    try:
+        session = Session(begun)
+        await session.begin(begun)
+    except BaseException:
+        if session is not None:
+            session.close()
+        else:
+            begun.transcript.log.close()
+        raise
+    return session
+
+
+def _starts_as_said(said: Callable[P, SessionOptions]) -> Callable[P, Awaitable[Session]]:
     async def start(*project: P.args, **options: P.kwargs) -> Session:
-        """Start a session, or go on with one; the arguments are those of `SessionWish`."""
-        return await Session.begun(wish(*project, **options))
+        """Start a session, or go on with one, by options of which none is found out."""
+        return await begin_session(said(*project, **options))
+
+    return start
+
+
+def _opens_as_said(
+    said: Callable[P, SessionOptions],
+) -> Callable[P, AbstractAsyncContextManager[Session]]:
+    @asynccontextmanager
+    async def opened(*project: P.args, **options: P.kwargs) -> AsyncGenerator[Session]:
+        """Start a session in a project, or go on with one (`resume=ID`), and close it."""
+        session = await begin_session(said(*project, **options))
+        try:
+            yield session
+        finally:
+            session.holding.closed = True
+            await session.drain()
+
+    return opened
+
+
+start_session = _starts_as_said(SessionOptions)
+open_session = _opens_as_said(SessionOptions)
+
+
+async def _begin_for_caller(wanted: SessionOptions) -> Session:
+    options = wanted.resolve()
+    try:
+        return await begin_session(options)
+    except BaseException:
+        if options.memories is not None:
+            options.memories.close()
+        raise
+
+
+def _starts(given: Callable[P, SessionOptions]) -> Callable[P, Awaitable[Session]]:
+    @takes(given, "Session", ARGUMENTS)
+    async def start(*project: P.args, **options: P.kwargs) -> Session:
+        """Start a session, or go on with one (`resume=`). Use and `aclose` it from any task.
+
+        It takes what `open` takes.
+        """
+        return await _begin_for_caller(given(*project, **options))
 
     return start
 
 
 def _opens(
-    wish: Callable[P, SessionWish],
+    given: Callable[P, SessionOptions],
 ) -> Callable[P, AbstractAsyncContextManager[Session]]:
+    @takes(given, "AbstractAsyncContextManager[Session]", ARGUMENTS)
     @asynccontextmanager
     async def opened(*project: P.args, **options: P.kwargs) -> AsyncGenerator[Session]:
-        """Start a session in a project, or go on with one (`resume=ID`), and close it."""
-        session = await Session.begun(wish(*project, **options))
+        """A session for an `async with`: started, or gone on with, and closed.
+
+        - `project`: the folder whose sessions and memory it belongs to; `user` a part of it.
+        - `model`: a name, or a model. A name alone tells window and prices and never bills.
+        - `client`: an SDK's client, or a function of one request. It does the background work,
+          and what `ask` sends.
+        - `memory`: True is the whole memory of this project and user; or a `Memory`.
+        - `system`, `tools`, `options`: of each request; tools as any of the three APIs describes
+          them, options such as `max_tokens`.
+        - `roles`: what your tools are for, such as `{"fetch": "read_back"}`; else it is guessed.
+        - `policy`: `collapse`, `classic` or `off`; `layers` is a policy of your own.
+        - `resume`: the id of a session to go on with. `private` records nothing.
+        - `home`, `settings`, `on_notice`: as for `Memory`.
+        """
+        session = await _begin_for_caller(given(*project, **options))
         try:
             yield session
         finally:
@@ -67,275 +152,181 @@ def _opens(
     return opened
 
 
-class Session(Parent):
-    """An open session. Use `Session.open`, or `Session.start` and `aclose`."""
+class Session(Host):
+    """One conversation, on record. Use `Session.open`, or `Session.start` and `aclose`."""
 
-    def __init__(self, parts: SessionParts) -> None:
-        super().__init__(parts.conversation)
-        world = self.world
-        self.id = parts.begun.id
-        self.root = parts.root
-        self.library = parts.library
-        self.memories = parts.memories
-        self.interactive = parts.interactive
-        self.dreams = DreamWatch()
-        ask = partial(compacting.ask_to_the_end, self)
-        self.world = replace(world, fork=self.run_fork, wait=self._wait, ask=ask)
-        self._summariser = parts.summariser
-        self._holds_window = parts.holds_window
-        self._tasks = OwnTasks()
-        limit = process_limit(world.settings.background_processes)
-        self.jobs = Jobs(
-            self._tasks,
-            limit,
-            world.say,
-            self._job_failed,
-            now=world.clock.now,
-            session=self.id,
-        )
-        self.recall = self._recall(parts)
-        self._first_byte = anyio.Event()
-        self._closed = False
+    start = staticmethod(_starts(SessionOptions))
+    open = staticmethod(_opens(SessionOptions))
 
-    def _recall(self, parts: SessionParts) -> Recall | None:
-        if parts.memories is None:
-            return None
-        from reverie.session.recall.recall import Recall
+    def __init__(self, begun: Begun) -> None:
+        super().__init__(begun)
+        self._line = anyio.Lock()
+        model = self.world.model
+        limit = 0 if model is None else output_limit(model.capabilities, self.project.settings)
+        self.output_limit = limit
+        self._tools = exchange.read_back_tools(self)
 
-        return Recall.of(self, self._tasks, parts.cwd, selector=parts.selector)
+    # --- what it is
 
-    @staticmethod
-    async def begun(wish: SessionWish) -> Session:
-        """A session as it is wanted. Use and `aclose` it from any task."""
-        parts = wish.parts()
-        session: Session | None = None
-        try:
-            session = Session(parts)
-            await session._begin(parts.begun, wish.head(session.world))
-        except BaseException:
-            if session is not None:
-                session.close()
-            else:
-                parts.begun.log.close()
-            raise
-        if session.recall is not None:
-            session.recall.warm()
-        return session
+    @property
+    def id(self) -> str:
+        """What `resume=` takes."""
+        return super().id
 
-    start = staticmethod(_starts(SessionWish))
-    open = staticmethod(_opens(SessionWish))
+    @property
+    def memory(self) -> Memory | None:
+        """The long-term memory of this session; None where there is none."""
+        found = self.options.memory
+        return found if self.memories is not None and not isinstance(found, bool) else None
 
-    async def _begin(self, begun: BegunSession, head: Head) -> None:
-        for fault in begun.transcript.faults:
-            self.world.say(Notice("transcript", fault, "warning"))
-        if self.view.started is None or begun.copied:
-            root = str(self.root)
-            policy = self.world.settings.context_policy
-            version = reverie.__version__
-            await self.append(Started(self.id, root, root, version, self.source, policy=policy))
-        if broken(self.view, self.world):
-            failures = self.view.compaction_failures
-            self.world.say(Notice("compaction", STOPPED.format(failures=failures), "warning"))
-        recorded = self.view.head
-        if recorded is None:
-            await self.append(head.record())
-        else:
-            changed = resumed_head(recorded, head)
-            if changed is not None:
-                self.world.say(Notice("transcript", f"resumed with another {changed.reason}"))
-                await self.append(changed)
+    @property
+    def tools(self) -> Toolset:
+        """The tools that the session answers itself (`handle`)."""
+        return self._tools
 
-    async def aclose(self) -> None:
-        """Wait a bounded time for background work, then close. A second time does nothing."""
-        if self._closed:
-            return
-        self._closed = True
-        try:
-            with anyio.CancelScope(shield=True):
-                await self._drained()
-        finally:  # the event loop's own cancellation ends the waiting, and nothing else
-            await to_the_end(self._let_go)
-
-    async def _drained(self) -> None:
-        if self.recall is not None:
-            self.hand(*self.recall.ended())
-        self.jobs.cancel(DREAM)  # nobody waits for one; the next session may dream again
-        self._first_byte.set()  # to a request under way no answer comes any more: nobody waits
-        left = await self.jobs.drain(self.world.settings.extract_drain_seconds)
-        for name in left:
-            self.world.say(Notice(name, "given up at exit; it may run again later", "warning"))
-
-    async def _let_go(self) -> None:
-        self._in_flight = False
-        try:
-            await self.flush()
-            await self.sync()
-        finally:
-            async with self._lock:  # whoever is still writing has ended
-                self.close()
-            if self._summariser is not None:
-                await self._summariser.aclose()
-            await self._tasks.aclose()
-
-    def close(self) -> None:
-        """Give back the transcript's lock and every open folder."""
-        super().close()
-        self.library.close()
-        if self.recall is not None:
-            self.recall.close()
-        if self.budget is not None:
-            self.budget.close()
-
-    def _job_failed(self, name: str, error: str) -> None:
-        self.hand(Failed(name, error))
-
-    async def _wait(self, name: str, seconds: float) -> bool:
-        done = await self.jobs.wait(name, seconds)
-        await self.flush()  # what it handed in reaches the next layer's view
-        return done
-
-    async def _consider(self, pieces: Sequence[tuple[str, Consider]]) -> None:
-        """Let each piece of background work see whether it is due; one that fails, fails alone."""
-        for name, consider in pieces:
-            _, error = await alone(consider(self), None)
-            if error:
-                self.world.say(Notice(name, f"it could not be started: {error}", "warning"))
-                self.hand(Failed(name, error))
-
-    # --- turns
-
-    async def end_turn(self, outcome: TurnEnding = "completed") -> None:
-        """The turn is over: what was said is on the disk."""
-        await self.settled()
-        self._shortened = False
-        if self.recall is not None:
-            await self.append(*self.recall.ended())
-        await self.append(TurnEnded(outcome))
-        await self.sync()
-        if outcome == "completed":
-            await self._consider(AFTER_A_TURN)
+    # --- a turn
 
     async def add(self, *said: Addable) -> None:
-        """Something new for the model. What a user says begins a turn, and recall looks."""
-        if self.recall is None:
-            await super().add(*said)
-            return
-        from reverie.session.recall.select import begins_turn, spoken
+        """Something new for the model: texts, results of its calls, messages of any of the three
+        APIs. On disk when it returns; words of the user's end the turn before."""
+        async with self._in_turn():
+            message = exchange.message_of(self.view, said)
+            if self.options.ends_turns and exchange.begins_turn(self.view, message):
+                await self.record_turn_end()
+            await self.add_messages(message)
 
-        begins = begins_turn(self.view)
-        await super().add(*said)
-        text = spoken(self.view) if begins else ""
-        if text:
-            self.recall.begin(self.view.leaf, text)
-        elif not begins:
-            from reverie.session.recall.touched import touched
+    async def adopt(self, messages: Sequence[object]) -> None:
+        """Take a conversation in that was held elsewhere, in any of the three APIs' forms."""
+        async with self._in_turn():
+            await exchange.adopt_messages(self, messages)
 
-            self.recall.touch(self.view.leaf, touched(self.view))
+    async def prepare(self) -> Request:
+        """The exact request to send now. One that is known to be too long is never given."""
+        async with self._in_turn():
+            return await exchange.next_request(self)
+
+    async def observe(self, reply: object) -> Reply:
+        """What came back: the SDK's object, its dict, or its stream, of any of the three APIs.
+        With `client=`, calls that only read back are answered, and the model is asked again."""
+        async with self._in_turn():
+            return await exchange.take_answer(self, await finished(reply))
+
+    async def ask(self) -> Reply:
+        """`prepare`, send and `observe` in one, through `client=` or the model."""
+        async with self._in_turn():
+            return await exchange.take_answer(self, await exchange.send_request(self))
+
+    async def end_turn(self, outcome: TurnEnding = "completed") -> None:
+        """The turn is over. Who forgets it loses nothing."""
+        async with self._in_turn():
+            await self.record_turn_end(outcome)
+
+    async def handle(self, call: object) -> Any:
+        """The result of a call for one of `tools`, in the form the call came in; else None."""
+        self.holding.check()
+        return await to_thread.run_sync(self._tools.handle, call)
+
+    async def rules(self, call: ToolCall) -> list[MatchedRule]:
+        """The rules of memory that a call goes against, looked at before it runs; the call is
+        still the caller's to make."""
+        self.holding.check()
+        if self.memories is None or not self.world.flags.get("rules"):
+            return []
+        from reverie.session.rules import ProjectRules, matched_rule
+
+        known = ProjectRules(self.memories, self.root, self.root)
+        found = await to_thread.run_sync(lambda: known.look(call.name, call.arguments))
+        return [matched_rule(rule) for rule in found]
+
+    # --- the conversation
+
+    async def too_long(self, error: Exception) -> Request:
+        """The provider refused the last request as too long: what to send instead, once."""
+        async with self._in_turn():
+            return await exchange.shorter_request(self, error)
+
+    async def compact(self, instructions: str = "") -> Compacted:
+        """Put a summary in the place of the conversation so far."""
+        async with self._in_turn():
+            try:
+                return await self.summarize(instructions)
+            except CompactionFailed as error:
+                do = "Nothing was changed; the conversation goes on as it is"
+                raise CompactionFailed(error.what, where=error.where, do=do) from error
 
     async def rewind(self, to: str) -> None:
-        """Go back to behind a message; what came after stays in the transcript."""
-        if self.view.entries.place(to) is None:
-            raise NotFound("no such message in this session", where=to)
-        await self.append_at(to, Rewound("asked for"))
+        """Go back to behind a message; what came after stays on record."""
+        async with self._in_turn():
+            if self.view.entries.place(to) is None:
+                raise NotFound("no such message in this session", where=to)
+            await self.append_at(to, Rewound("asked for"))
 
-    async def set_head(self, head: Head, reason: str) -> None:
-        """Another system prompt, tool set or model: an announced change."""
-        await self.append(head.record(reason))
+    async def set_head(
+        self,
+        *,
+        system: str | Sequence[Mapping[str, Any]] | None = None,
+        tools: Sequence[object] | Toolset | None = None,
+        options: Mapping[str, Any] | None = None,
+        reason: str = "asked for",
+    ) -> None:
+        """Another system prompt, other tools or options from the next request on."""
+        async with self._in_turn():
+            await self.append(exchange.changed_head(self.view, system, tools, options, reason))
 
-    # --- compaction
+    async def fork(self, prompt: str) -> Reply:
+        """Ask something beside the conversation, on its cached prefix; it stays as it is."""
+        async with self._in_turn():
+            return await exchange.ask_beside(self, prompt)
 
-    async def compact(self, instructions: str = "", **part: Any) -> compacting.Compacted:
-        """Put a summary in the place of the conversation, or of a part of it; `part` as
-        `compacting.compact` takes it: `from_`, `up_to`, `by_provider`."""
-        if self._in_flight:
-            raise InvalidInput("a request is on its way", do="Observe its answer first")
-        return await compacting.compact(self, instructions, **part)
+    # --- its end
 
-    async def settled(self) -> None:
-        """No request is on its way any more; what was handed in is appended."""
-        self._first_byte.set()
-        await super().settled()
+    async def aclose(self) -> None:
+        """End the turn, wait a bounded time for background work, close. Again: nothing."""
+        if self.holding.closed or not self.holding.is_here:
+            return
+        self.holding.check_loop()
+        self.holding.closed = True
+        if not self.options.ends_turns:
+            await self.drain()
+            return
+        async with self._line:
+            await self._end_and_drain()
 
-    # --- forks
-
-    async def prepare(self, task: Task = MAIN) -> Request:
-        self._first_byte.set()  # who waits for an answer that never came goes on
-        self._first_byte = anyio.Event()
-        if self.recall is not None:
-            await self.flush()
-            seconds = self.world.settings.selector_milliseconds / 1_000
-            await self.append(*await self.recall.ready(seconds))
+    async def _end_and_drain(self) -> None:
+        """End the turn where nobody did, then close; a cancelled task closes all the same."""
         try:
-            return await super().prepare(task)
-        except PromptTooLong as error:
-            if self._shortened or not self._parts.before_a_request:
-                raise
-            return await self.too_long(error)
+            if exchange.is_turn_open(self.view):
+                with anyio.CancelScope(shield=True):
+                    waiting = bool(self.view.open_calls)
+                    await self.record_turn_end("cancelled" if waiting else "completed")
+        finally:
+            try:
+                await self.drain()
+            finally:
+                if self.memories is not None:
+                    self.memories.close()
 
-    def check(self, request: Request) -> None:
-        """Refuse what no provider would take; where nobody else looks at it, also what is known
-        to be too long."""
-        super().check(request)
-        if self._holds_window and request.tokens > self.world.window:
-            raise PromptTooLong(
-                "the conversation no longer fits the model's window",
-                needed=request.tokens,
-                allowed=self.world.window,
-                where=self.world.model_name,
-                do="Shorten what was added last, or choose a model with a larger window",
-            )
+    async def __aenter__(self) -> Session:
+        return self
 
-    def responding(self) -> None:
-        """The first byte of an answer is here: the prompt is in the provider's cache."""
-        self._first_byte.set()
+    async def __aexit__(self, *ended: object) -> None:
+        await self.aclose()
 
-    async def observe(self, reply: Observable) -> Reply:
-        found = await super().observe(reply)
-        self._first_byte.set()
-        await self._consider(AFTER_A_RESPONSE)
-        return found
+    def __repr__(self) -> str:
+        return f"<Session {self.id}{' (closed)' if self.holding.closed else ''}>"
 
-    async def fork(self, source: str) -> Fork:
-        """A fork of the conversation, once its last request is in the provider's cache."""
-        if self._in_flight and not self.view.is_fork:
-            await self._first_byte.wait()
-        return await super().fork(source)
+    def __report__(self, since: float) -> Report:
+        """What `reverie.report` tells of it."""
+        from reverie.session.report import of_session
 
+        return of_session(self, since)
 
-# --- what runs unasked behind a conversation, and when: two tuples, and nowhere else
+    # --- inside
 
-Consider: TypeAlias = "Callable[[Session], Awaitable[None]]"
-"""Asks a piece of background work whether it is due. It answers at once, and does its work as one
-of the session's jobs; one that raises fails alone."""
-
-
-async def _note(session: Session) -> None:
-    if not session_memory.due(session.view, session.world):
-        return
-    from reverie.session.notes import job
-
-    await job.consider(session)
-
-
-async def _extract(session: Session) -> None:
-    if session.memories is None:
-        return
-    from reverie.session.extraction import run
-
-    await run.consider(session)
-
-
-async def _dream(session: Session) -> None:
-    await session.dreams.consider(session)
-
-
-AFTER_A_RESPONSE: tuple[tuple[str, Consider], ...] = (
-    ("session_memory", _note),  # 3: notes, so that a summary is ready when it is needed
-)
-"""Asked by `observe`."""
-
-AFTER_A_TURN: tuple[tuple[str, Consider], ...] = (
-    ("extract_memories", _extract),  # 5: what is worth keeping, by a fork
-    ("dream", _dream),  # 6: the memory is tidied, once a day at most
-)
-"""Asked by `end_turn`, where the turn was completed."""
+    @asynccontextmanager
+    async def _in_turn(self) -> AsyncGenerator[None]:
+        """One call at a time, in order; none on a session that is not there any more."""
+        self.holding.check()
+        async with self._line:
+            self.holding.check()
+            yield

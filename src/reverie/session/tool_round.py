@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.errors import InvalidMessage
 from reverie.session.hooks import HookVerdict
 from reverie.session.stops import FailedCall, cut_words
@@ -40,7 +40,7 @@ async def run_calls(turn: TurnUnderWay) -> None:
             for call in batch:
                 group.start_soon(_one_tool, turn, call)
     if calls and turn.reply:
-        await turn.talk.add(*(turn.results[c.id] for c in calls))
+        await turn.talk.add_messages(*(turn.results[c.id] for c in calls))
         await turn.add_words()
         await turn.attach_verdicts()
         await turn.talk.append(*beside)

@@ -115,6 +115,70 @@ class TurnResult:
     stop_reason: str = ""  # of the last answer, as the provider said it
 
 
+# --- a turn as callers see it
+
+Kind: TypeAlias = Literal["text", "thinking", "call", "result", "retry"]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn that is over. `outcome` is `completed`, or why it ended early, with the `reason`;
+    `cost` is in price-weighted tokens."""
+
+    text: str
+    outcome: str
+    stop_reason: str = ""
+    cost: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+    rounds: int = 0
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+    @classmethod
+    def of(cls, done: TurnResult, *, free: bool = False) -> Turn:
+        """A turn as callers see it; a free model costs nothing."""
+        return cls(
+            done.text,
+            done.outcome,
+            done.stop_reason,
+            0.0 if free else done.weighted,
+            done.usage,
+            done.rounds,
+            done.reason,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened while a turn ran: a piece of text or thinking, a call, its result,
+    or another try. `call` is there for calls and results."""
+
+    kind: Kind
+    text: str
+    call: ToolCall | None = None
+    is_error: bool = False
+
+    def __str__(self) -> str:
+        return self.text
+
+    @classmethod
+    def of(cls, event: TurnEvent) -> Event | None:
+        """An event as people see it; None for what is told otherwise."""
+        match event:
+            case Delta(kind="text" | "thinking" as kind, text=text):
+                return cls(kind, text)
+            case ToolStarted(call=call):
+                return cls("call", f"{call.name} {call.raw}", call)
+            case ToolEnded(call=call):
+                return cls("result", event.text, call, event.is_error)
+            case Retrying(reason=reason):
+                return cls("retry", reason, is_error=True)
+            case _:
+                return None
+
+
 class Tools(Protocol):
     """Runs one call to its result. A `Toolbox` is one, and a guard. A text behind the result
     is what the user said about the call."""
@@ -134,20 +198,20 @@ class Talk(Protocol):
     @property
     def world(self) -> World: ...
 
-    async def add(self, *said: Addable) -> None: ...
+    async def add_messages(self, *said: Addable) -> None: ...
     async def append(self, *records: Record) -> tuple[Entry, ...]: ...
-    async def prepare(self, task: Task = MAIN) -> Request: ...
-    async def observe(self, reply: Observable) -> Reply: ...
+    async def render_request(self, task: Task = MAIN) -> Request: ...
+    async def record_reply(self, reply: Observable) -> Reply: ...
 
     def responding(self) -> None:
         """The first byte of an answer is here."""
         ...
 
-    async def too_long(self, error: PromptTooLong) -> Request:
+    async def shorten_request(self, error: PromptTooLong) -> Request:
         """What to send in place of a request that was refused; raises where nothing helps."""
         ...
 
-    async def end_turn(self, outcome: TurnEnding = "completed") -> None: ...
+    async def record_turn_end(self, outcome: TurnEnding = "completed") -> None: ...
 
 
 class RequestMeter(Protocol):

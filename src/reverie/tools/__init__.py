@@ -11,6 +11,7 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
+        "async_toolset": "AsyncToolset",
         "box": "Toolbox bounded problems",
         "command": "Unclear parse plain_words segments",
         "confined": "ConfinedFiles Slot",
@@ -39,6 +40,7 @@ __getattr__ = offered(
         "shell": "BASH BASH_OUTPUT KILL_SHELL",
         "tool": "Denied FileChange Input Output ReadLog ReferenceSource Referenced Registry "
         "StoredResults Tool ToolContext ToolFailed",
+        "toolset": "Answer Offer Toolset",
         "wall": "version",
     },
 )

@@ -1,3 +1,4 @@
+from reverie.tools.async_toolset import AsyncToolset as AsyncToolset
 from reverie.tools.box import Toolbox as Toolbox
 from reverie.tools.box import bounded as bounded
 from reverie.tools.box import problems as problems
@@ -75,4 +76,7 @@ from reverie.tools.tool import StoredResults as StoredResults
 from reverie.tools.tool import Tool as Tool
 from reverie.tools.tool import ToolContext as ToolContext
 from reverie.tools.tool import ToolFailed as ToolFailed
+from reverie.tools.toolset import Answer as Answer
+from reverie.tools.toolset import Offer as Offer
+from reverie.tools.toolset import Toolset as Toolset
 from reverie.tools.wall import version as version

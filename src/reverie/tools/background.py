@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 from anyio.abc import TaskGroup
 
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.tools import process
 from reverie.tools.tool import ToolContext, ToolFailed
 

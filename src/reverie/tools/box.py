@@ -25,7 +25,7 @@ from typing import Any, cast
 
 import anyio
 
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.errors import InvalidMessage, ReverieError
 from reverie.tools.background import BackgroundShells
 from reverie.tools.permissions import Judgement, PermissionPolicy

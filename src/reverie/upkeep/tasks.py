@@ -33,9 +33,10 @@ from reverie.session.dream.watch import touched, undistilled
 from reverie.session.extraction.landing import WordsSource
 from reverie.session.extraction.past import Learned, LearnProgress, PastSession, learn, unwatched
 from reverie.session.extraction.run import ExtractionContext, guards_at
-from reverie.session.library import Library, NoDisk, find_session, home_libraries
+from reverie.session.fork import worker_world
+from reverie.session.library import Library, find_session, home_libraries
 from reverie.session.open_memory import find_memory
-from reverie.session.opening import Head
+from reverie.session.options import Head
 from reverie.store import fences
 from reverie.store import home as places
 from reverie.store.addresses import address_folders
@@ -48,7 +49,7 @@ from reverie.tools import standard
 from reverie.transcript.records import HeadSet
 from reverie.upkeep import transfer
 from reverie.upkeep.check import fix_memory
-from reverie.world import Model, Notice, Say, World, say_nothing
+from reverie.world import Model, Notice, Say, say_nothing
 
 Result: TypeAlias = Literal["done", "passed over", "failed"]
 Shown: TypeAlias = Callable[[Dream], None]
@@ -180,7 +181,7 @@ def open_dreamer(
     this home, unless whoever hands in the model counts it elsewhere."""
     clock, settings = SystemClock(), project.settings
     library = Library.of(project)
-    world = World(clock, NoDisk(), project.flags, settings, model, say=say)
+    world = worker_world(model, settings, project.flags, clock, say=say)
     guards = guards_at(project.root, library.path, memories, world)
     budget = daily_budget(project, model) if counted else None
     try:
@@ -253,10 +254,7 @@ def learning_context(
     fence: Fence | None = None,
 ) -> ExtractionContext:
     """What an extraction over a past session stands on."""
-    disk, settings = NoDisk(), project.settings
-    world = World(
-        SystemClock(), disk, project.flags, settings, model, say=say, model_name=model.name
-    )
+    world = worker_world(model, project.settings, project.flags, SystemClock(), say=say)
     guards = guards_at(project.root, Library.of(project).path, memories, world)
     return ExtractionContext(memories, world, guards, WordsSource(""), dry, fence)
 

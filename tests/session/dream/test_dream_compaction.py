@@ -295,10 +295,10 @@ async def test_a_fork_never_compacts(home: Path, tmp_path: Path) -> None:
         await s.add(user("Build all parts."))
         await talking.rounds(s, 30)
         await s.observe(await complete(ScriptedModel(["Done."]), await s.prepare()))
-        child: Fork = await s.fork("session_memory")
+        child: Fork = await s.open_fork("session_memory")
         await child.instruct("Take notes. " * 4_000)
         assert child.view.tokens > s.world.settings.compact_threshold(s.world.window)
-        request = await child.prepare(Task("session_memory"))
+        request = await child.render_request(Task("session_memory"))
         assert request.difference(child.base) is None
         with pytest.raises(PromptTooLong) as refusal:
             await child.ask(too_long, Task("session_memory"))

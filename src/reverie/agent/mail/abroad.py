@@ -29,7 +29,7 @@ from anyio.abc import ByteStream, SocketAttribute
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from reverie.agent.mail.letters import LEAD, MAX_BYTES, Letter, checked
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.errors import InvalidInput, NotAvailable, NotFound, PathRefused, ReverieError
 from reverie.session.jobs import OwnTasks
 from reverie.text.terminal import clean

@@ -31,7 +31,7 @@ from reverie.agent.subagents.hiring import (
 from reverie.agent.subagents.roster import Member
 from reverie.agent.subagents.types import AgentType
 from reverie.agent.subagents.worktree import Worktree
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.session.budget import weight
 from reverie.session.fork import AgentOutcome
 from reverie.session.turn import ToolStarted, TurnEvent, TurnResult

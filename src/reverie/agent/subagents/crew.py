@@ -31,7 +31,7 @@ from reverie.agent.subagents.hiring import CrewGround, outcome_text
 from reverie.agent.subagents.roster import LOST, AgentMode, Member, Roster
 from reverie.agent.subagents.types import AgentType, AgentTypes
 from reverie.agent.subagents.worktree import Worktree
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.errors import InvalidInput, NotAvailable, NotFound, ReverieError
 from reverie.session.jobs import OwnTasks
 from reverie.session.session import Session

@@ -13,27 +13,26 @@ import os
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import anyio
 
-from reverie import __version__, layers
+from reverie import __version__
 from reverie.agent.memory import AgentMemory, open_agent_memory
-from reverie.agent.parts import thinking_options
-from reverie.agent.place import SEALED_ROUNDS, head_context
+from reverie.agent.place import SEALED_ROUNDS, head_context, thinking_options
 from reverie.agent.subagents.types import AgentType
 from reverie.session.budget import Budget, CountsRetries
-from reverie.session.conversation import ConversationParts, NoLog
+from reverie.session.conversation import NoLog
 from reverie.session.extraction.log import LoggingFiles
-from reverie.session.fork import Worker
-from reverie.session.library import Library, NoDisk, SessionDisk
+from reverie.session.fork import Worker, worker_world
+from reverie.session.library import BegunSession, Library, NoDisk
 from reverie.session.loop import TurnUnderWay
-from reverie.session.reading import transcript_of
+from reverie.session.options import Head
+from reverie.session.reading import Transcript
 from reverie.session.rules import ProjectRules, TurnRules
 from reverie.session.turn import Inbox, OnEvent, Spend, TurnLimits, TurnResult, ignore_event
 from reverie.settings import Settings
-from reverie.store.lists import learned_window
 from reverie.store.project import Project
 from reverie.tools import (
     PermissionPolicy,
@@ -48,13 +47,14 @@ from reverie.tools import (
 from reverie.tools.permissions import Verdict
 from reverie.tools.runner import DENIED
 from reverie.tools.sealed import SealedCalls
-from reverie.transcript.blocks import dump
 from reverie.transcript.records import HeadSet, Started, UserMessage
 from reverie.transcript.tasks import Task
-from reverie.transcript.view import EMPTY
 from reverie.wire.given import tool_result
 from reverie.wire.reply import ToolCall
-from reverie.world import Clock, FlagReader, Model, Say, World
+from reverie.world import Clock
+from reverie.world import FlagReader
+from reverie.world import Model
+from reverie.world import Say
 
 SOURCE = "agent"
 """The query source of sub-agents, and the name of their task."""
@@ -142,7 +142,7 @@ class Hired:
 
     async def hear(self, said: Sequence[UserMessage]) -> None:
         for letter in said:
-            await self.worker.add(letter)
+            await self.worker.add_messages(letter)
 
     async def _turn(self) -> TurnResult:
         worker = self.worker
@@ -242,65 +242,40 @@ async def _worker(
 ) -> Worker:
     """Its conversation, begun or resumed."""
     library, session = ground.library, ground.session
-    disk = NoDisk() if library is None else SessionDisk(library.folder, session)
-    log = NoLog() if library is None else library.agent_log(session, wanted.id)
-    try:
-        view = EMPTY
-        if library is not None:
-            view = transcript_of(
-                wanted.id, library.agent_lines(session, wanted.id), disk.get_blob
-            ).view
-        policy = _policy(ground.settings, registry)
-        world = _world(ground, model, replace(ground.settings, context_policy=policy), registry)
-        parts = ConversationParts(
-            log,
-            disk,
-            view,
-            replace(world, disk=disk),
-            SOURCE,
-            layers.WHEN_ADDED,
-            layers.BEFORE_A_REQUEST,
-            budget=ground.budget,
-            agent_log=(lambda _: NoLog()) if library is None else _agent_log(library, session),
-            home=None if library is None else place.home,
-        )
-        worker = Worker(parts, wanted.id, compacts=True)
-        if view.started is None:
-            root = str(place.root)
-            source = f"{SOURCE}:{wanted.type.name}"
-            await worker.append(
-                Started(
-                    session, root, str(place.cwd), __version__, source, wanted.id, policy=policy
-                ),
-                _head(ground, wanted, place, model, registry, memory, policy),
-            )
-    except BaseException:
-        log.close()
-        raise
-    return worker
-
-
-def _agent_log(library: Library, session: str) -> Callable[[str], Any]:
-    return lambda agent: library.agent_log(session, agent)
-
-
-def _policy(settings: Settings, registry: Registry) -> str:
-    return settings.context_policy if registry.get("ReadBack") else "classic"
-
-
-def _world(ground: CrewGround, model: Model, settings: Settings, registry: Registry) -> World:
-    private = ground.library is None
-    return World(
-        ground.clock,
-        NoDisk(),
-        ground.flags,
-        settings,
+    policy = ground.settings.context_policy if registry.get("ReadBack") else "classic"
+    world = worker_world(
         model,
+        replace(ground.settings, context_policy=policy),
+        ground.flags,
+        ground.clock,
+        home=None if library is None else place.home,
         say=ground.say,
-        model_name=model.name,
-        learned_window=None if private else learned_window(ground.place.home, model.name),
         tool_limits=registry.limits(),
     )
+
+    def first() -> tuple[Started, HeadSet]:
+        source, root = f"{SOURCE}:{wanted.type.name}", str(place.root)
+        cwd = str(place.cwd)
+        started = Started(session, root, cwd, __version__, source, wanted.id, policy=policy)
+        return started, _head(ground, wanted, place, model, registry, memory, policy)
+
+    if library is None:
+        begun = BegunSession(wanted.id, NoLog(), NoDisk(), Transcript(wanted.id))
+        return await Worker.open(begun, world, first, source=SOURCE, budget=ground.budget)
+    begun = library.begin_agent(session, wanted.id)
+    try:
+        return await Worker.open(
+            begun,
+            world,
+            first,
+            source=SOURCE,
+            budget=ground.budget,
+            agent_log=partial(library.agent_log, session),
+            home=place.home,
+        )
+    except BaseException:
+        begun.log.close()
+        raise
 
 
 def _head(
@@ -316,13 +291,8 @@ def _head(
     parts += [SEALED_ROUNDS.rstrip()] if policy == "collapse" else []
     parts += [memory.section] if memory is not None else []
     context = head_context(place, ground.clock, None, ground.say)
-    return HeadSet(
-        model.name,
-        dump([{"type": "text", "text": "\n\n".join(parts)}]),
-        dump(registry.definitions()),
-        dump([{"type": "text", "text": context}]),
-        dump(dict(thinking_options(ground.settings, model.capabilities))),
-    )
+    options = thinking_options(ground.settings, model.capabilities)
+    return Head(model.name, "\n\n".join(parts), registry.definitions(), context, options).record()
 
 
 def _context(

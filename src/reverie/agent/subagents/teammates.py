@@ -28,7 +28,7 @@ from reverie.agent.subagents import worktree
 from reverie.agent.subagents.roster import Member
 from reverie.agent.subagents.types import AgentType
 from reverie.agent.subagents.worktree import Worktree
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.errors import NotFound
 from reverie.session.jobs import OwnTasks
 from reverie.tools.process import Command, started

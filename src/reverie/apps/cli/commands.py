@@ -214,7 +214,7 @@ def compact(chat: Chat, rest: str) -> None:
     tokens = f"{session.view.tokens:,} tokens"
     chat.say(f"Compacting {tokens}; Ctrl-C leaves everything as it is…", "dim")
     part = {"--from": {"from_": pivot}, "--up-to": {"up_to": pivot}}.get(side, {})
-    done = chat.desk.call(partial(session.compact, words, **part))
+    done = chat.desk.call(partial(session.summarize, words, **part))
     chat.say(f"Compacted: {done.tokens_before:,} tokens are {done.tokens_after:,} now")
     if done.fidelity is not None:
         chat.say(f"Fidelity {done.fidelity:.0%}: kept in the context, or readable by reference")

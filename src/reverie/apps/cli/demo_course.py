@@ -18,7 +18,8 @@ from typing import Any, cast
 
 import anyio
 
-from reverie.agent.agent import Agent, AgentOptions, open_agent
+from reverie.agent.agent import Agent, AgentOptions
+from reverie.agent.builder import open_agent
 from reverie.apps.cli import demo_sample as sample
 from reverie.layers.tool_results import Budgets
 from reverie.session.session import Session

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from reverie.agent.agent import Agent, AgentOptions, open_agent
+from reverie.agent.agent import Agent, AgentOptions
+from reverie.agent.builder import open_agent
 from reverie.apps.cli import demo_sample as sample
 from reverie.apps.cli.demo_course import CLASSIC, Later, Tell, own_environment
 from reverie.embedded import EmbeddedModel
@@ -215,7 +216,7 @@ async def _filling(stage: DemoStage, found: Sessions) -> None:
         found.by_notes = next(iter(_boundaries(session)), Boundary())
         stage.remark("session_memory", f"the window was full; {_told(found.by_notes)}")
         stage.tell("> /compact")
-        await session.compact()
+        await session.summarize()
         found.asked_for = _boundaries(session)[-1]
         stage.remark("compaction", _told(found.asked_for))
         written = [key for record in _records(session, Extracted) for key in record.written]

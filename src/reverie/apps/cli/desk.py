@@ -22,8 +22,9 @@ from typing import Protocol, TypeAlias, TypeVar
 from anyio import to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from reverie.agent.agent import Agent, AgentOptions, open_agent
-from reverie.session.blocking import UnderWay
+from reverie.agent.agent import Agent, AgentOptions
+from reverie.agent.builder import open_agent
+from reverie.concurrency import UnderWay
 from reverie.session.turn import TurnEvent, TurnResult
 from reverie.tools import PermissionAnswer, Question, Registry
 from reverie.world import Model, Notice

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reverie.alone import alone
 from reverie.apps.cli.show import Column, document, line, say, table, tell
+from reverie.concurrency import alone
 from reverie.store.project import Project
 from reverie.upkeep.tasks import TaskRun, dream_memory, roots
 from reverie.world import Notice

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import click
@@ -37,7 +38,6 @@ from reverie.world import Model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from reverie.apps.tui.screen import TerminalScreen
     from reverie.apps.tui.terminal import Terminal
@@ -204,9 +204,9 @@ def converse(
     if welcome(place.home, place.settings, private=wanted.private, say=screen.line):
         screen.line("")
     with screen.aside():
-        offer(place, wanted.project)
+        offer(place, Path(wanted.project))
     if not wanted.resume:
-        ask_for_files(place, wanted.project, screen)
+        ask_for_files(place, Path(wanted.project), screen)
     while True:
         desk = Desk(screen)
         try:

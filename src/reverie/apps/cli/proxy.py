@@ -106,7 +106,7 @@ def proxy(
 def _worker(background: str) -> Callable[[str, Settings], Model]:
     def worker(name: str, settings: Settings) -> Model:
         if background == "embedded":
-            from reverie.api.clients import RulesModel
+            from reverie.models import RulesModel
 
             return RulesModel(name, settings)
         from reverie import models

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
     from reverie.api.memory import Memory
-    from reverie.api.toolset import Toolset
+    from reverie.tools.toolset import Toolset
 
 NAME = "reverie"
 INDEX = "reverie://index"

@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 from anyio import get_cancelled_exc_class, to_thread
 
 from reverie import layers
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.errors import (
     Incomplete,
     InvalidInput,
@@ -80,7 +80,7 @@ class Compacts(Protocol):
     def home(self) -> Path | None: ...
 
     async def append(self, *records: Record) -> tuple[Entry, ...]: ...
-    async def prepare(self, task: Task = MAIN) -> Request: ...
+    async def render_request(self, task: Task = MAIN) -> Request: ...
     async def settled(self) -> None: ...
     async def sync(self) -> None: ...
     def learn(self, limit: int) -> None: ...
@@ -179,7 +179,7 @@ async def too_long(session: Compacts, error: PromptTooLong, *, again: bool) -> R
         await session.append(*records, *failed)
         if session.view.boundary != before:
             refused = session.last_request
-            return await session.prepare(refused.task if refused else MAIN)
+            return await session.render_request(refused.task if refused else MAIN)
     raise for_good(session, error) from error
 
 

@@ -20,13 +20,13 @@ from typing import Any, BinaryIO, Literal, TypeAlias
 from anyio import to_thread
 
 import reverie
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.errors import ReverieError
 from reverie.layers.compaction import CompactionFailed
 from reverie.light import dataclass
 from reverie.session.attachments import SKILL, Attachments, announced, bounded, framed
 from reverie.session.hooks import Hooks
-from reverie.session.opening import Head
+from reverie.session.options import Head
 from reverie.settings import Settings
 from reverie.tools.tool import ToolContext
 from reverie.transcript.blocks import text_block

@@ -24,8 +24,7 @@ import anyio
 from anyio import to_thread
 
 import reverie
-from reverie import layers
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.layers import dreaming
 from reverie.light import dataclass
 from reverie.memory import branch as branches
@@ -36,7 +35,6 @@ from reverie.memory.secrets import removed
 from reverie.memory.trust import Trust
 from reverie.session import fork as forks
 from reverie.session.budget import Budget, weight
-from reverie.session.conversation import ConversationParts
 from reverie.session.dream.branch import (
     Branch,
     Dream,
@@ -46,21 +44,20 @@ from reverie.session.dream.branch import (
     sources_of,
 )
 from reverie.session.dream.rules import doubted
-from reverie.session.fork import Worker
+from reverie.session.fork import Worker, worker_world
 from reverie.session.library import Library
+from reverie.session.options import Head
 from reverie.settings import Settings
 from reverie.store.consolidation import Consolidation, Taken
 from reverie.store.fences import Fence
 from reverie.store.landing import is_planned
-from reverie.store.lists import learned_window
 from reverie.store.memories import Memories
 from reverie.store.written import WrittenTimes, written_times
 from reverie.text.format import plural
 from reverie.tools import StoredResults, ToolContext
 from reverie.tools.guard import Guards
 from reverie.tools.sealed import SealedCalls
-from reverie.transcript.blocks import dump
-from reverie.transcript.records import HeadSet, Started
+from reverie.transcript.records import Started
 from reverie.transcript.tasks import DoubtedRule, DreamTask, KnownMemory
 from reverie.wire.reply import Reply, ToolCall
 from reverie.world import (
@@ -72,7 +69,6 @@ from reverie.world import (
     Notice,
     Say,
     Summariser,
-    World,
 )
 
 DreamTrigger: TypeAlias = Literal["auto", "manual"]
@@ -298,43 +294,32 @@ class DreamRun:
         return tuple(found)
 
     async def _hired(self) -> Worker:
-        dreamer = self.dreamer
-        world = World(
-            dreamer.clock,
-            self.begun.disk,
-            dreamer.flags,
-            dreamer.course_settings,
+        dreamer, begun = self.dreamer, self.begun
+        tools = dreamer.guards.registry
+        world = worker_world(
             dreamer.model,
+            dreamer.course_settings,
+            dreamer.flags,
+            dreamer.clock,
+            home=dreamer.home,
             say=lambda notice: dreamer.say(replace(notice, text=f"in a dream: {notice.text}")),
+            tool_limits=tools.limits(),
             summariser=dreamer.summariser,
-            model_name=dreamer.model.name,
-            learned_window=learned_window(dreamer.home, dreamer.model.name),
-            tool_limits=dreamer.guards.registry.limits(),
         )
-        parts = ConversationParts(
-            self.begun.log,
-            self.begun.disk,
-            self.begun.transcript.view,
+        root, version = str(dreamer.root), reverie.__version__
+        head = Head(dreamer.model.name, SYSTEM, tools.definitions())
+        return await Worker.open(
+            begun,
             world,
-            dreaming.NAME,
-            layers.WHEN_ADDED,
-            layers.BEFORE_A_REQUEST,
+            lambda: (
+                Started(begun.id, root, root, version, dreaming.NAME, begun.id),
+                head.record(),
+            ),
+            source=dreaming.NAME,
             budget=dreamer.budget,
-            agent_log=partial(self.library.agent_log, self.begun.id),
+            agent_log=partial(self.library.agent_log, begun.id),
             home=dreamer.home,
         )
-        worker = Worker(parts, self.begun.id, compacts=True)
-        root = str(dreamer.root)
-        version = reverie.__version__
-        await worker.append(
-            Started(self.begun.id, root, root, version, dreaming.NAME, self.begun.id),
-            HeadSet(
-                dreamer.model.name,
-                dump([{"type": "text", "text": SYSTEM}]),
-                dump(dreamer.guards.registry.definitions()),
-            ),
-        )
-        return worker
 
     def _saw(self, reply: Reply) -> None:
         """A round is over: what people are shown of it."""

@@ -21,7 +21,6 @@ from anyio import to_thread
 from reverie.errors import Held, NotFound, StoreError
 from reverie.layers.dreaming import NAME, Gates
 from reverie.memory.format.entry import LOGS
-from reverie.session.host import Host
 from reverie.session.library import Library
 from reverie.store.consolidation import Consolidation
 from reverie.store.files import Folder
@@ -31,6 +30,7 @@ from reverie.world import Notice
 if TYPE_CHECKING:
     from reverie.session.dream.branch import Dream
     from reverie.session.dream.run import Dreamer, DreamTrigger
+    from reverie.session.host import Host
 
 ALLOWED = "dreams-allowed"
 OFF = "Dreams are switched off; `reverie flags set dream on` allows them again"

@@ -142,12 +142,12 @@ async def written(
         _must_be_whole(reply)
         if reply.tool_calls:
             denials += [f"{call.name}: {DENIED}" for call in reply.tool_calls]
-            await child.add(*_denied(reply))
+            await child.add_messages(*_denied(reply))
             continue
         more = await to_thread.run_sync(found.take, reply.text)
         if not more:
             break
-        await child.add(more)
+        await child.add_messages(more)
     found.denials = tuple(denials)
     return found
 

@@ -21,7 +21,7 @@ from reverie.errors import BudgetExceeded, NotFound
 from reverie.layers import extraction as layer
 from reverie.layers.extraction import NAME
 from reverie.session.budget import Budget, Reservation, Spent, weight
-from reverie.session.conversation import ConversationParts, NoLog
+from reverie.session.conversation import NoLog
 from reverie.session.extraction import run as runs
 from reverie.session.extraction.run import ExtractionContext
 from reverie.session.fork import Worker
@@ -257,8 +257,7 @@ async def _take(
     fresh = layer.fresh(view, lesson.before[-1].id if lesson.before else "")
     if not fresh.has_words:
         return True
-    parts = ConversationParts(NoLog(), NoDisk(), view, ground.world, NAME, budget=budget)
-    worker = Worker(parts, NAME)
+    worker = Worker(NAME, NoLog(), NoDisk(), view, ground.world, source=NAME, budget=budget)
     try:
         run = await runs.run(worker, view, fresh, ground)
     finally:

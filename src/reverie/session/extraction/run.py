@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from dataclasses import field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
@@ -33,7 +34,6 @@ from reverie.session.extraction import drafts, landing, repeats
 from reverie.session.extraction.files import MemoryDraft, PrivateGuard
 from reverie.session.extraction.landing import HeardWords, LandedDrafts, WordsSource, told
 from reverie.session.fork import Fork, Worker
-from reverie.session.host import Host
 from reverie.store import fences
 from reverie.store.fences import Fence
 from reverie.store.keys import beneath
@@ -45,6 +45,9 @@ from reverie.transcript.records import Extracted, Failed
 from reverie.transcript.tasks import ExtractTask, KnownMemory
 from reverie.transcript.view import View
 from reverie.world import ForkSpec, Notice, Say, World
+
+if TYPE_CHECKING:
+    from reverie.session.host import Host
 
 __all__ = [
     "ExtractionContext",

@@ -26,7 +26,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from anyio import to_thread
 
@@ -44,7 +44,6 @@ from reverie.layers.session_memory import frame
 from reverie.light import dataclass
 from reverie.memory import secrets
 from reverie.session.fork import Fork
-from reverie.session.host import Host
 from reverie.session.library import NoDisk
 from reverie.session.stops import ENDS
 from reverie.settings import Settings
@@ -63,6 +62,9 @@ from reverie.transcript.view import View
 from reverie.wire.given import tool_result
 from reverie.wire.reply import Reply, ToolCall
 from reverie.world import Notice, Say, World
+
+if TYPE_CHECKING:
+    from reverie.session.host import Host
 
 NAME = layer.NAME
 CONFIG = "session-memory/config"  # below home: template.md and prompt.md of the user's own
@@ -237,7 +239,7 @@ async def _write(
         results = [replace(await pen.run(call), origin="tool") for call in calls]
         if not reply.tool_calls or not (pen.failed or pen.denied):
             break
-        await child.add(*results)
+        await child.add_messages(*results)
     if not pen.edits or (in_words and pen.failed):  # words are taken whole
         why = "some of its edits could not be made" if pen.refused else "it wrote nothing"
         raise NotesNotTaken(f"an update of the session notes came to nothing: {why}")

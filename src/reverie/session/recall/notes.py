@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Sequence
 from functools import partial
 from pathlib import Path
 
-from reverie.alone import tried
+from reverie.concurrency import tried
 from reverie.errors import NotFound, StoreError
 from reverie.light import dataclass
 from reverie.memory.claims import claims

@@ -18,15 +18,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import anyio
 from anyio import to_thread
 
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.errors import StoreError
 from reverie.memory.recall import gate
-from reverie.session.host import Host
 from reverie.session.jobs import StartsTasks
 from reverie.session.recall import select as choice
 from reverie.session.recall.index import Looked, MemoryIndex
@@ -44,6 +43,9 @@ from reverie.store.recall.index import RecallHit
 from reverie.transcript.records import Candidate, Failed, Recalled, Record
 from reverie.transcript.tasks import RecallTask
 from reverie.world import Model, Notice
+
+if TYPE_CHECKING:
+    from reverie.session.host import Host
 
 T = TypeVar("T")
 

@@ -16,15 +16,14 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import anyio
 
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.light import dataclass, pattern
 from reverie.memory.ranking import ManifestLine as Line
 from reverie.session.compaction import compacting
-from reverie.session.host import Host
 from reverie.settings import Settings
 from reverie.text.untrusted import frame
 from reverie.tools.command import segments
@@ -36,6 +35,9 @@ from reverie.transcript.view import Trail, View, head_blocks
 from reverie.wire.reply import Reply
 from reverie.wire.request import Request
 from reverie.world import Clock, Model
+
+if TYPE_CHECKING:
+    from reverie.session.host import Host
 
 LATELY = 8
 """Tool calls that count as in use right now."""

@@ -23,7 +23,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 import reverie
-from reverie.alone import alone
+from reverie.concurrency import alone
 from reverie.errors import InvalidInput
 from reverie.light import dataclass
 from reverie.text.untrusted import strip

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from reverie.api.toolset import Toolset
+from reverie.tools.toolset import Toolset
 
 
 class AsyncToolset(Protocol):

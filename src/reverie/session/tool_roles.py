@@ -1,4 +1,4 @@
-"""What a caller's tools are for: told by `roles=`, else guessed from names and schemas.
+"""A caller's tools, and what they are for: told by `roles=`, else guessed from names and schemas.
 
 No role is needed for memory to work. They say which results can be had again, which tool reads
 files, and by which tool the model reads back what left the context.
@@ -7,11 +7,13 @@ files, and by which tool the model reads back what left the context.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from reverie.errors import InvalidInput
+from reverie.tools.toolset import Toolset
 from reverie.wire.forms import tool_name
+from reverie.wire.reading import value_of
 
 Role: TypeAlias = Literal["read", "write", "edit", "shell", "search", "read_back", "remember"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -66,3 +68,26 @@ def _properties(tool: Mapping[str, Any]) -> frozenset[str]:
     about: Any = tool.get("function") or tool
     schema: Any = about.get("input_schema") or about.get("parameters") or {}
     return frozenset(map(str, schema.get("properties") or ()))
+
+
+# --- the tools themselves
+
+
+def flat(tools: Sequence[object] | Toolset) -> list[object]:
+    """Tools one by one; a `Toolset` stands for those in it."""
+    if isinstance(tools, Toolset):
+        return list(tools.anthropic())
+    return [one for tool in tools for one in (flat(tool) if isinstance(tool, Toolset) else [tool])]
+
+
+def described(tool: object) -> dict[str, Any]:
+    """A tool as a session keeps it, whichever API it was described for."""
+    value = value_of(tool)
+    if value.get("type") != "function":
+        return value
+    about = cast("dict[str, Any]", value.get("function") or value)
+    made: dict[str, Any] = {"name": about.get("name")}
+    if about.get("description"):
+        made["description"] = about["description"]
+    made["input_schema"] = about.get("parameters") or {"type": "object", "properties": {}}
+    return {**made, "strict": True} if about.get("strict") is True else made

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from reverie.api.originals import Original
 from reverie.errors import InvalidInput, InvalidMessage, ReverieError
 from reverie.light import dataclass
 from reverie.settings import DEFAULTS, Settings
@@ -24,8 +23,9 @@ from reverie.wire.reading import Format
 from reverie.wire.reply import ToolCall
 
 if TYPE_CHECKING:
-    from reverie.api.async_toolset import AsyncToolset
+    from reverie.tools.async_toolset import AsyncToolset
 
+F = TypeVar("F", bound=Callable[..., Any])
 READ_BACK = "read_back"
 DESCRIPTION = (
     "Reads back what left the conversation to keep it small, by the reference that stands in "
@@ -72,6 +72,15 @@ class Owner(Protocol):
 
     @property
     def tools(self) -> Toolset: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """What a reference names."""
+
+    title: str
+    text: str
+    media: tuple[Mapping[str, Any], ...] = ()  # of its result, in our blocks
 
 
 class Originals(Protocol):
@@ -143,7 +152,7 @@ class Toolset:
     @property
     def aio(self) -> AsyncToolset:
         """The same methods for tasks, each through a worker thread."""
-        from reverie.api.aio import Aio
+        from reverie.concurrency import Aio
 
         face: Any = Aio(self)
         return face
@@ -225,3 +234,27 @@ def _page(found: Original, value: Mapping[str, Any], settings: Settings) -> Answ
     text = BytesIO(found.text.encode("utf-8", "replace"))
     shown = page(found.title, "", text, wanted).content
     return Answer(shown if isinstance(shown, str) else dump(shown), found.media)
+
+
+def takes(
+    given: Callable[..., object], gives: str, names: str, *, required: str = ""
+) -> Callable[[F], F]:
+    """Give a function the signature by which `given` is called with these names.
+
+    The arguments of `Session.open` and its like are said once, as the fields of a dataclass. Type
+    checkers follow by `ParamSpec`; this lets `help` and `inspect` see the same.
+    """
+
+    def dress(function: F) -> F:
+        import inspect
+
+        known = inspect.signature(given).parameters
+        shown: Any = function
+        parameters = [known[name] for name in names.split()]
+        parameters = [
+            one.replace(default=one.empty) if one.name == required else one for one in parameters
+        ]
+        shown.__signature__ = inspect.Signature(parameters, return_annotation=gives)
+        return function
+
+    return dress
