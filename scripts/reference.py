@@ -92,7 +92,7 @@ def library_page() -> str:
 
 def _found(name: str) -> Any:
     """A public name; `reverie.tools` is a package too, and the function is meant."""
-    from reverie.api import tools
+    from reverie.tools.toolset import tools
 
     return tools if name == "tools" else getattr(reverie, name)
 

@@ -14,10 +14,9 @@ from typing import Any, Literal, TypeAlias
 from reverie.errors import InvalidInput, PromptTooLong, ProviderError, ReverieError
 from reverie.providers.capabilities import LIKE_CLAUDE, PLAIN, in_force, tabled
 from reverie.settings import DEFAULTS, Settings
-from reverie.transcript import request as requests
 from reverie.wire.failures import ProviderWords, from_status, quoted, said
-from reverie.wire.replies import FINAL, as_reply
-from reverie.wire.sending import UNSTREAMED, Request
+from reverie.wire.reply import FINAL, as_reply
+from reverie.wire.request import UNSTREAMED, Request
 from reverie.world import Capabilities, Event, Model
 
 __all__ = ["anthropic", "embedded", "named", "openai"]
@@ -97,9 +96,9 @@ class ClientModel:
         if self.way in ("chat", "responses"):
             self.way = WAYS.get(provider, self.way)
 
-    async def send(self, request: requests.Request) -> object:
+    async def send(self, request: Request) -> object:
         """What came back, as the client gives it; what it raises, untouched."""
-        sent = request if isinstance(request, Request) else Request.of(request, self.limit)
+        sent = request if request.limit else replace(request, limit=self.limit)
         if self.way == "function":
             return await finished(await called(partial(self.client, sent)))
         if self.way == "anthropic":
@@ -113,7 +112,7 @@ class ClientModel:
             given = sent.chat(official=OPENAI in str(getattr(self.client, "base_url", OPENAI)))
         return await finished(await called(partial(create, **given)))
 
-    async def stream(self, request: requests.Request) -> AsyncIterator[Event]:
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
         try:
             answer = await self.send(request)
         except ReverieError:
@@ -224,7 +223,7 @@ class RulesModel:
         self.capabilities = in_force(name, known, settings)
         self._settings = settings
 
-    def stream(self, request: requests.Request) -> AsyncIterator[Event]:
+    def stream(self, request: Request) -> AsyncIterator[Event]:
         from reverie.embedded import EmbeddedModel
 
         return EmbeddedModel(self._settings).stream(request)

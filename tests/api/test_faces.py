@@ -13,8 +13,8 @@ import pytest
 from reverie import Agent, Fitter, Memory, Session, Toolset
 from reverie.api import AsyncFitter, AsyncMemory, BlockingAgent, BlockingSession
 from reverie.errors import InvalidInput, StoreError
-from scripts import generate
 from reverie.tools import AsyncToolset
+from scripts import generate
 
 pytestmark = pytest.mark.spec("18.faces")
 

@@ -19,20 +19,10 @@ import pytest
 from click.testing import CliRunner
 
 from reverie.apps.cli import build
-from reverie.session import Head
-from reverie.session import Library
+from reverie.session import Head, Library, open_session
 from reverie.settings import DEFAULTS
-from reverie.store import Memories
-from reverie.store import Project
-from reverie.store import canonical_root
-from reverie.store import find_project_folder
-from reverie.transcript import Attached
-from reverie.transcript import Candidate
-from reverie.transcript import Failed
-from reverie.transcript import Recalled
-from reverie.transcript import Record
-from reverie.transcript import text_block
-from reverie.session import open_session
+from reverie.store import Memories, Project, canonical_root, find_project_folder
+from reverie.transcript import Attached, Candidate, Failed, Recalled, Record, text_block
 from reverie.wire import tool_result, user
 
 Run = Callable[..., "Done"]
@@ -192,7 +182,7 @@ def one_turn(
     """A session of one turn, and what was recorded before its answer; gives its id."""
 
     async def talk() -> str:
-        async with Session.open(project, **{"model": "m", **options}) as session:
+        async with open_session(project, **{"model": "m", **options}) as session:
             await session.add(user(said))
             await session.append(*between(session.view.leaf))
             await session.prepare()

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 from reverie.memory import Origin, Trust
-from reverie.session import open_session
 from reverie.settings import Settings
 from reverie.store import Memories, Project
 from tests.cli.conftest import Run, one_turn

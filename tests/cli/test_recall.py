@@ -16,7 +16,6 @@ from starlette.routing import Route
 
 from reverie.serving import serving
 from reverie.session import Library
-from reverie.session import open_session
 from reverie.store import canonical_root, find_project_folder
 from reverie.transcript import Candidate
 

@@ -11,13 +11,9 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.transcript import Boundary
-from reverie.transcript import Replaced
-from reverie.transcript import Stand
-from reverie.transcript import text_block
-from reverie.wire import Request
-from reverie.wire import user
 from reverie.session import open_session
+from reverie.transcript import Boundary, Replaced, Stand, text_block
+from reverie.wire import Request, user
 from tests.cli.conftest import ESCAPES, Run, assert_private, claude_row, library, reply
 
 pytestmark = pytest.mark.spec("18")

@@ -15,12 +15,9 @@ import pytest
 
 import reverie
 from reverie.errors import InvalidMessage
-from reverie.session import Head
-from reverie.session import Session
-from reverie.session import run_turn
+from reverie.session import Head, Session, open_session, run_turn
 from reverie.transcript import TurnEnded
 from reverie.wire import Request
-from reverie.session import open_session
 from reverie.world import Capabilities, Event
 from tests.loop.stage import TOOL, SimpleTools, calls, echo, simulated
 

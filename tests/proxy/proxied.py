@@ -15,10 +15,9 @@ from anyio.from_thread import start_blocking_portal
 
 from reverie.apps.proxy import ProxyAddress, run, upstreams_of
 from reverie.middleware import EngineRules, ShadowRules
-from reverie.store import Project
-from reverie.testing import Provider
-from reverie.testing import provider
 from reverie.models import RulesModel
+from reverie.store import Project
+from reverie.testing import Provider, provider
 from reverie.world import Notice
 
 KEY = "a-client-key"

@@ -12,7 +12,6 @@ import pytest
 from reverie.apps.web import show
 from reverie.memory import Origin, Trust
 from reverie.reports import stacked
-from reverie.session import open_session
 from reverie.upkeep import place_value
 from reverie.wire import ChangedPart, Difference
 from tests.cli.conftest import Run, injecting, one_turn

@@ -13,13 +13,9 @@ import pytest
 
 from reverie.apps.web import show
 from reverie.memory import Origin, Trust
-from reverie.text import number
-from reverie.text import short_number
-from reverie.upkeep import KINDS
-from reverie.upkeep import kinds_of
-from tests.cli.conftest import Run
-from tests.cli.conftest import one_turn
-from reverie.session import open_session
+from reverie.text import number, short_number
+from reverie.upkeep import KINDS, kinds_of
+from tests.cli.conftest import Run, one_turn
 from tests.web.conftest import HOSTILE, Page, reply, talk
 
 pytestmark = pytest.mark.spec("18.web")

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -315,10 +314,7 @@ def remembering_head(
     section = memory_section(settings, folder, by_itself=True, say=say)
     scanned = folder.scan()
     found = gather(
-        project.cwd,
-        settings,
-        home=project.home,
-        environ=project.environ,
+        project,
         memory=folder,
         young=(
             *_wider_memories(wider, settings, say),

@@ -25,15 +25,15 @@ from reverie.transcript.records import (
     ResultDecided,
     UserMessage,
 )
-from reverie.transcript.request import MAIN, NO_HEAD
+from reverie.transcript.tasks import MAIN
 from reverie.transcript.view import View
 from reverie.wire.adopting import Adopted, adopt
 from reverie.wire.given import Addable, as_user
 from reverie.wire.native import ITEMS
 from reverie.wire.reading import format_of, heard, value_of
-from reverie.wire.replies import Reply, as_reply
-from reverie.wire.sending import Request
-from reverie.world import Model, ToolCall, complete
+from reverie.wire.reply import Reply, ToolCall, as_reply
+from reverie.wire.request import NO_HEAD, Request
+from reverie.world import Model, complete
 
 if TYPE_CHECKING:
     from reverie.session.session import Session
@@ -256,7 +256,7 @@ async def _record_answer(session: Session, answer: object, client: ClientModel |
     reply = await session.record_reply(as_reply(answer, session.last_request))
     if client is not None:
         client.heard(reply.provider)
-    return Reply.like(reply)
+    return reply
 
 
 def _without_calls(reply: Reply, calls: Sequence[ToolCall]) -> Reply:
@@ -270,7 +270,7 @@ async def ask_beside(session: Session, prompt: str) -> Reply:
     worker = sender(session)
     async with session.forked(FORK) as child:
         await child.instruct(prompt)
-        return Reply.like(await child.ask(worker, MAIN))
+        return await child.ask(worker, MAIN)
 
 
 # --- what left the context, found again

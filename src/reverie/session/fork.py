@@ -44,29 +44,31 @@ from reverie.store.lists import learned_window
 from reverie.tools.runner import MakeGuard, NoTools, ToolRunner
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.fold import branch
-from reverie.transcript.records import Entry
-from reverie.transcript.records import ForkEnded
-from reverie.transcript.records import Record
-from reverie.transcript.records import Started
-from reverie.transcript.records import Usage
-from reverie.transcript.records import UserMessage
+from reverie.transcript.records import (
+    Entry,
+    ForkEnded,
+    HeadSet,
+    Record,
+    Started,
+    Usage,
+    UserMessage,
+)
 from reverie.transcript.tasks import Task
-from reverie.wire.reply import Observable
-from reverie.wire.reply import Reply
-from reverie.wire.request import Request
-from reverie.wire.request import so_far
-from reverie.world import ForkResult
-from reverie.world import ForkSpec
-from reverie.world import Model
-from reverie.transcript.records import HeadSet
 from reverie.transcript.view import View
-from reverie.world import BOUND_THEMSELVES
-from reverie.world import Clock
-from reverie.world import FlagReader
-from reverie.world import Say
-from reverie.world import Summariser
-from reverie.world import World
-from reverie.world import say_nothing
+from reverie.wire.reply import Observable, Reply
+from reverie.wire.request import Request, so_far
+from reverie.world import (
+    BOUND_THEMSELVES,
+    Clock,
+    FlagReader,
+    ForkResult,
+    ForkSpec,
+    Model,
+    Say,
+    Summariser,
+    World,
+    say_nothing,
+)
 
 PLACEHOLDER = "[Not a call of yours: do not wait for it]"
 AgentOutcome: TypeAlias = Literal["completed", "failed", "cancelled"]

@@ -27,10 +27,11 @@ from reverie.session.jobs import Jobs, OwnTasks, process_limit
 from reverie.session.options import Begun, resumed_head
 from reverie.session.turn import TurnEnding
 from reverie.transcript.records import Failed, Started, TurnEnded
-from reverie.transcript.request import MAIN, Request, Task
+from reverie.transcript.tasks import MAIN, Task
 from reverie.wire.given import Addable
-from reverie.wire.replies import Observable
-from reverie.world import Notice, Reply
+from reverie.wire.reply import Observable, Reply
+from reverie.wire.request import Request
+from reverie.world import Notice
 
 if TYPE_CHECKING:
     from reverie.session.recall.recall import Recall

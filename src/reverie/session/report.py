@@ -32,7 +32,9 @@ class ReportEvent:
     why: str = ""
 
     def __str__(self) -> str:
-        when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(self.at))
+        from reverie.text.format import utc_minute
+
+        when = utc_minute(self.at)
         return f"{when} {self.kind}: {self.what}{f' ({self.why})' if self.why else ''}"
 
 
@@ -51,7 +53,7 @@ class Report:
     events: tuple[ReportEvent, ...] = ()
 
     def __str__(self) -> str:
-        from reverie.text.counts import plural
+        from reverie.text.format import plural
 
         rate = "" if self.hit_rate is None else f", {self.hit_rate:.0%} from the cache"
         spent = f"cost {self.cost:,.0f}, in the background {self.background_cost:,.0f}"

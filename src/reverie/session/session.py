@@ -30,18 +30,11 @@ from reverie.session import exchange
 from reverie.session.host import Host
 from reverie.session.options import Begun, SessionOptions
 from reverie.session.turn import TurnEnding
+from reverie.tools.toolset import Toolset, takes
 from reverie.transcript.records import Rewound
-from reverie.transcript.tasks import MAIN
-from reverie.transcript.tasks import Task
-from reverie.tools.toolset import Toolset
-from reverie.tools.toolset import takes
 from reverie.wire.given import Addable
-from reverie.wire.reply import Observable
-from reverie.wire.reply import Reply
+from reverie.wire.reply import Reply, ToolCall
 from reverie.wire.request import Request
-from reverie.wire.replies import Reply
-from reverie.wire.sending import Request
-from reverie.world import ToolCall
 
 if TYPE_CHECKING:
     from reverie import Memory
