@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from reverie.api.reading import LOOKED, UNKNOWN
 from reverie.apps.cli.memory_open import text_from
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import document, line, say, tell
@@ -21,10 +22,6 @@ from reverie.session.recall.notes import days, saved
 from reverie.store.project import Project
 from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
-
-LOOKED = 12
-"""Memories, and as many passages of sessions, that an answer is looked for in."""
-UNKNOWN = "I do not know: nothing in the memories or sessions of this project answers that."
 
 
 @click.command()

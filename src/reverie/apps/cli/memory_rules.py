@@ -11,10 +11,11 @@ from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, document, line, note, say, table
 from reverie.errors import InvalidInput
 from reverie.memory.rules.match import LEVELS
+from reverie.session.rules import ProjectRules
 from reverie.store.project import Project
 from reverie.store.rule_rows import RuleRow, applies, list_rules
 from reverie.text.untrusted import reveal
-from reverie.upkeep.check import matches, set_level
+from reverie.upkeep.check import set_level
 
 
 @click.group(invoke_without_command=True)
@@ -70,9 +71,8 @@ def test_call(tool: str, given: str, as_json: bool, project: Project) -> None:
         do = """Give an object, such as '{"command": "git push"}'"""
         raise InvalidInput(f"--input is no JSON: {error}", where=given[:80], do=do) from error
     with find_memory(project) as memories:
-        found = (
-            [] if memories is None else matches(memories, project.root, project.cwd, tool, value)
-        )
+        known = None if memories is None else ProjectRules(memories, project.root, project.cwd)
+        found = [] if known is None else known.look(tool, value)
     if as_json:
         rows = [
             {**{k: rule.get(k, "") for k in ("name", "level", "file", "source")}} for rule in found
