@@ -7,7 +7,6 @@ it says so. No model is asked and no network used.
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import click
@@ -34,14 +33,14 @@ from reverie.text.untrusted import reveal
 )
 @json_option
 @project_option
-def ask(question: tuple[str, ...], sessions: bool, as_json: bool, project: Path) -> None:
+def ask(question: tuple[str, ...], sessions: bool, as_json: bool, project: Project) -> None:
     """Answer a question from memories and past sessions, with sources."""
     text = text_from(" ".join(question)).strip()
     if not text:
         raise InvalidInput("The question is empty")
     now = time.time()
     quotes: tuple[Quote, ...] = ()
-    with OpenMemory.of(Project.at(project), say=tell) as memory:
+    with OpenMemory.of(project, say=tell) as memory:
         if memory.is_searchable:
             hits = date_hits(memory.index.search(text, now, k=LOOKED), memory, now)
             if sessions:
