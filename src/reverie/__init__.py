@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from reverie.api.wrap import wrap
     from reverie.errors import ReverieError
     from reverie.settings import Settings
-    from reverie.wire.given import tool_result, user
-    from reverie.wire.reply import Reply, ToolCall
+    from reverie.wire.reply import Reply, ToolCall, tool_result, user
     from reverie.wire.request import Request
     from reverie.world import Model, Notice
 
@@ -95,8 +94,8 @@ _PLACES = {
     "Toolset": "reverie.api.toolset",
     "fit": "reverie.api.fitting",
     "tools": "reverie.api.toolset",
-    "tool_result": "reverie.wire.given",
-    "user": "reverie.wire.given",
+    "tool_result": "reverie.wire.reply",
+    "user": "reverie.wire.reply",
 }
 
 

@@ -55,7 +55,7 @@ from reverie.store.memories import Memories
 from reverie.tools import Asker, Registry, Toolbox, Verdict, standard
 from reverie.tools.background import BackgroundShells
 from reverie.tools.snip_tool import snip_tool
-from reverie.wire.given import Addable
+from reverie.wire.reply import Addable
 from reverie.world import Clock, Model, Say, say_nothing
 
 SYSTEM = """\

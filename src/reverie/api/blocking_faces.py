@@ -14,8 +14,7 @@ from reverie.api.turns import Event, Turn
 from reverie.api.values import MatchedRule
 from reverie.session.compaction.compacting import Compacted
 from reverie.session.turn import TurnEnding
-from reverie.wire.given import Addable
-from reverie.wire.reply import Reply, ToolCall
+from reverie.wire.reply import Addable, Reply, ToolCall
 from reverie.wire.request import Request
 
 

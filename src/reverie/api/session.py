@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from reverie.session.turn import TurnEnding
     from reverie.settings import Settings
     from reverie.transcript.records import UserMessage
-    from reverie.wire.given import Addable
-    from reverie.wire.reply import Reply, ToolCall
+    from reverie.wire.reply import Addable, Reply, ToolCall
     from reverie.wire.request import Request
     from reverie.world import Model, Notice
 

@@ -33,8 +33,7 @@ from reverie.session.turn import TurnEnding
 from reverie.session.uncancelled import to_the_end
 from reverie.transcript.records import Failed, Rewound, Started, TurnEnded
 from reverie.transcript.tasks import MAIN, Task
-from reverie.wire.given import Addable
-from reverie.wire.reply import Observable, Reply
+from reverie.wire.reply import Addable, Observable, Reply
 from reverie.wire.request import Request
 from reverie.world import Notice
 

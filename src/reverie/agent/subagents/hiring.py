@@ -51,8 +51,7 @@ from reverie.transcript.blocks import dump
 from reverie.transcript.records import HeadSet, Started, UserMessage
 from reverie.transcript.tasks import Task
 from reverie.transcript.view import EMPTY
-from reverie.wire.given import tool_result
-from reverie.wire.reply import ToolCall
+from reverie.wire.reply import ToolCall, tool_result
 from reverie.world import Clock, FlagReader, Model, Say, World
 
 SOURCE = "agent"
