@@ -114,6 +114,21 @@ class Model(Protocol):
         ...
 
 
+class WrappedModel:
+    """The name and abilities of a model, for one that stands in front of it."""
+
+    __slots__ = ()
+    model: Model
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self.model.capabilities
+
+
 async def complete(model: Model, request: Request) -> Reply:
     """One answer, whole."""
     from reverie.wire.reply import Reply

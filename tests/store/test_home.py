@@ -20,7 +20,6 @@ from reverie.errors import InvalidInput, PathRefused, StoreError
 from reverie.store import (
     LAYOUT,
     OWNER,
-    agents_folder,
     canonical_root,
     find_project_folder,
     is_shared,
@@ -497,7 +496,6 @@ def test_where_a_sessions_files_lie() -> None:
     folder = Path("/p")
     assert session_folder(folder, SESSION) == folder / SESSION
     assert tool_results_folder(folder, SESSION) == folder / SESSION / "tool-results"
-    assert agents_folder(folder, SESSION) == folder / SESSION / "agents"
 
 
 @given(st.uuids())
@@ -518,7 +516,7 @@ def test_nothing_else_is(text: str) -> None:
     "text", ["", "..", "../x", SESSION.upper(), f"{SESSION}\n", f"{{{SESSION}}}"]
 )
 def test_ids_that_are_refused(text: str) -> None:
-    for make in (session_folder, agents_folder, tool_results_folder):
+    for make in (session_folder, tool_results_folder):
         with pytest.raises(InvalidInput):
             make(Path("/p"), text)
 
@@ -529,7 +527,7 @@ def test_sessions_are_listed_without_agents(tmp_path: Path) -> None:
         path = tmp_path / f"{one}.jsonl"
         path.write_text("x" * (age + 1))
         os.utime(path, (1_000 - age, 1_000 - age))
-    agent = agents_folder(tmp_path, ids[0]) / f"{ids[3]}.jsonl"
+    agent = session_folder(tmp_path, ids[0]) / "agents" / f"{ids[3]}.jsonl"
     agent.parent.mkdir(parents=True)
     agent.write_text("{}")
     (tmp_path / "notes.jsonl").write_text("")

@@ -57,7 +57,6 @@ def test_a_boundary_counts_what_is_left_by_the_rate_the_last_usage_told() -> Non
         Replaced("e1", "e3", SUMMARY, "full", boundary=Boundary()),
     )
     assert view.tokens == view.head_tokens + round(view.estimated * 2)
-    assert view.baseline == view.estimated
     assert view.boundary == "e5"
 
 

@@ -32,7 +32,7 @@ from reverie.transcript.blocks import parse
 from reverie.transcript.records import Usage
 from reverie.wire.reply import Reply
 from reverie.wire.request import Request
-from reverie.world import Capabilities, Clock, Event, Model, Retrying
+from reverie.world import Clock, Event, Model, Retrying, WrappedModel
 
 WINDOW = 62.0
 BURST = 8.0
@@ -268,7 +268,7 @@ def key_name(url: str, key: str) -> str:
     return f"{host}:{sha256(key.encode()).hexdigest()[:12]}"
 
 
-class MeteredModel:
+class MeteredModel(WrappedModel):
     """A model that is asked only when the key's rate and every purse have room."""
 
     def __init__(
@@ -290,14 +290,6 @@ class MeteredModel:
         self._key = key
         self._purses = purses
         self._chance = chance
-
-    @property
-    def name(self) -> str:
-        return self.model.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self.model.capabilities
 
     async def stream(self, request: Request) -> AsyncGenerator[Event, None]:
         if self.model.capabilities.free:

@@ -11,22 +11,14 @@ from dataclasses import replace
 
 from reverie.light import dataclass
 from reverie.wire.request import Request
-from reverie.world import Capabilities, Event, Model
+from reverie.world import Event, Model, WrappedModel
 
 
 @dataclass(frozen=True, slots=True)
-class ModelBehind:
+class ModelBehind(WrappedModel):
     """A model as it is, whatever model a request was made for."""
 
     model: Model
-
-    @property
-    def name(self) -> str:
-        return self.model.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self.model.capabilities
 
     def stream(self, request: Request) -> AsyncIterator[Event]:
         head = replace(request.head, model=self.model.name)

@@ -24,7 +24,7 @@ from reverie.store.lock import FileLock
 from reverie.text.format import utc_day
 from reverie.transcript.records import Usage
 from reverie.wire.request import Request
-from reverie.world import Capabilities, Clock, Event, Model, Retrying
+from reverie.world import Clock, Event, Model, Retrying, WrappedModel
 
 PATIENCE = 5.0
 MAX_PRICE = 2.0**63  # what a line may say that a request cost
@@ -180,20 +180,12 @@ async def settled(budget: Budget | None, known: Reservation | None, usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
-class CountsRetries:
+class CountsRetries(WrappedModel):
     """A model whose further tries are counted, each before it leaves; the first is its user's."""
 
     model: Model
     budget: Budget | None
     settings: Settings
-
-    @property
-    def name(self) -> str:
-        return self.model.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self.model.capabilities
 
     async def stream(self, request: Request) -> AsyncGenerator[Event, None]:
         events = self.model.stream(request)

@@ -36,8 +36,7 @@ from reverie.transcript.records import (
 from reverie.transcript.tasks import MAIN, Task
 from reverie.transcript.view import View
 from reverie.watching import WatchedConversation, is_watched, tell
-from reverie.wire.given import Addable, as_user
-from reverie.wire.reply import Observable, Reply, as_reply
+from reverie.wire.reply import Addable, Observable, Reply, as_reply, as_user
 from reverie.wire.request import Request, render
 from reverie.world import Layer, Notice, World
 

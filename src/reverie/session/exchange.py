@@ -28,7 +28,7 @@ from reverie.transcript.records import (
 from reverie.transcript.tasks import MAIN
 from reverie.transcript.view import View
 from reverie.wire.adopting import Adopted, adopt
-from reverie.wire.given import Addable, as_user
+from reverie.wire.reply import Addable, as_user
 from reverie.wire.native import ITEMS
 from reverie.wire.reading import format_of, heard, value_of
 from reverie.wire.reply import Reply, ToolCall, as_reply

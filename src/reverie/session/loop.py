@@ -51,8 +51,7 @@ from reverie.text.format import plural
 from reverie.transcript.messages import interrupted_result
 from reverie.transcript.records import UserMessage
 from reverie.transcript.tasks import MAIN, Task
-from reverie.wire.given import Addable, as_user, user
-from reverie.wire.reply import Reply
+from reverie.wire.reply import Addable, Reply, as_user, user
 from reverie.wire.request import Request
 from reverie.world import Event, Model, Notice, Retrying
 

@@ -19,8 +19,7 @@ from reverie.session.stops import FailedCall, cut_words
 from reverie.session.turn import ToolEnded, ToolStarted
 from reverie.transcript.blocks import Json, parse
 from reverie.transcript.records import UserMessage
-from reverie.wire.given import tool_result, user
-from reverie.wire.reply import ToolCall
+from reverie.wire.reply import ToolCall, tool_result, user
 
 if TYPE_CHECKING:
     from reverie.session.loop import TurnUnderWay

@@ -18,8 +18,7 @@ from reverie.transcript.blocks import text_of
 from reverie.transcript.records import Entry, Record, Usage, UserMessage
 from reverie.transcript.tasks import MAIN, Task
 from reverie.transcript.view import View
-from reverie.wire.given import Addable
-from reverie.wire.reply import Delta, Observable, Reply, ToolCall
+from reverie.wire.reply import Addable, Delta, Observable, Reply, ToolCall
 from reverie.wire.request import Request
 from reverie.world import Model, Retrying, World
 

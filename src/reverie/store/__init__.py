@@ -15,7 +15,7 @@ __getattr__ = offered(
         "fences": "AlreadyLanded Fence Fenced",
         "files": "Changed Folder Refusal Survey",
         "history": "History",
-        "home": "LAYOUT OWNER agents_folder canonical_root "
+        "home": "LAYOUT OWNER canonical_root "
         "find_project_folder is_shared project_folder session_folder session_id "
         "sessions slug tool_results_folder "
         "transcripts_folder",

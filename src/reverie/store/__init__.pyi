@@ -14,7 +14,6 @@ from reverie.store.files import Survey as Survey
 from reverie.store.history import History as History
 from reverie.store.home import LAYOUT as LAYOUT
 from reverie.store.home import OWNER as OWNER
-from reverie.store.home import agents_folder as agents_folder
 from reverie.store.home import canonical_root as canonical_root
 from reverie.store.home import find_project_folder as find_project_folder
 from reverie.store.home import is_shared as is_shared

@@ -362,10 +362,6 @@ def tool_results_folder(folder: Path, session: str) -> Path:
     return session_folder(folder, session) / "tool-results"
 
 
-def agents_folder(folder: Path, session: str) -> Path:
-    return session_folder(folder, session) / "agents"
-
-
 def sessions(folder: Path) -> list[SessionFile]:
     """The transcripts in a folder, newest first, without those of agents."""
     found: list[SessionFile] = []

@@ -42,8 +42,7 @@ from reverie.tools.tool import (
 )
 from reverie.transcript.blocks import parse, text_block
 from reverie.transcript.records import UserMessage
-from reverie.wire.given import tool_result
-from reverie.wire.reply import ToolCall
+from reverie.wire.reply import ToolCall, tool_result
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),

@@ -28,8 +28,7 @@ from reverie.tools.runner import DENIED
 from reverie.tools.sandbox import Sandbox
 from reverie.tools.tool import Denied, Input, Output, Registry, ToolContext
 from reverie.transcript.records import UserMessage
-from reverie.wire.given import tool_result
-from reverie.wire.reply import ToolCall
+from reverie.wire.reply import ToolCall, tool_result
 from reverie.world import ForkSpec, Notice
 
 READING = frozenset({"Read", "Grep", "Glob", "List", "ReadBack"})

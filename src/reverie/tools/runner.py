@@ -7,8 +7,7 @@ from typing import Protocol, TypeAlias
 
 from reverie.tools.tool import Registry
 from reverie.transcript.records import UserMessage
-from reverie.wire.given import tool_result
-from reverie.wire.reply import ToolCall
+from reverie.wire.reply import ToolCall, tool_result
 from reverie.world import ForkSpec
 
 DENIED = "This tool is not available to you here. Go on without it."

@@ -18,9 +18,8 @@ from reverie.light import dataclass
 from reverie.settings import DEFAULTS, Settings
 from reverie.transcript.blocks import dump
 from reverie.wire.forms import answer, called, definition
-from reverie.wire.given import tool_result
 from reverie.wire.reading import Format
-from reverie.wire.reply import ToolCall
+from reverie.wire.reply import ToolCall, tool_result
 
 if TYPE_CHECKING:
     from reverie.tools.async_toolset import AsyncToolset

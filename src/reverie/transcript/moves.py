@@ -174,7 +174,7 @@ def _behind_a_boundary(view: View, entry: str, ratio: float) -> View:
     if view.usage is not None:
         left = view.head_tokens + round(view.estimated * max(0.5, ratio))
         view.anchored = view.usage.total + view.estimated - left
-    changes = {"boundary": entry, "baseline": view.estimated, "recalled": ()}
+    changes = {"boundary": entry, "recalled": ()}
     return put(view, compaction_failures=0, **changes)
 
 

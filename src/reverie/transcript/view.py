@@ -279,7 +279,6 @@ class View:
     extracted: Extracted | None = None
     recalled: tuple[Recalled, ...] = ()  # since the last compaction
     boundary: str = ""  # the entry of the last compaction
-    baseline: int = 0  # `estimated` behind it
     compaction_failures: int = 0  # in a row
 
     @property

@@ -12,9 +12,6 @@ from reverie.wire.failures import from_status as from_status
 from reverie.wire.failures import said as said
 from reverie.wire.forms import called as called
 from reverie.wire.forms import edited as edited
-from reverie.wire.given import Addable as Addable
-from reverie.wire.given import tool_result as tool_result
-from reverie.wire.given import user as user
 from reverie.wire.messages import Assembly as Assembly
 from reverie.wire.native import native_block as native_block
 from reverie.wire.openai import reasons as reasons
@@ -23,11 +20,14 @@ from reverie.wire.reading import content_blocks as content_blocks
 from reverie.wire.reading import format_of as format_of
 from reverie.wire.reading import heard as heard
 from reverie.wire.reading import value_of as value_of
+from reverie.wire.reply import Addable as Addable
 from reverie.wire.reply import Delta as Delta
 from reverie.wire.reply import Observable as Observable
 from reverie.wire.reply import Reply as Reply
 from reverie.wire.reply import ToolCall as ToolCall
 from reverie.wire.reply import as_reply as as_reply
+from reverie.wire.reply import tool_result as tool_result
+from reverie.wire.reply import user as user
 from reverie.wire.request import LONG as LONG
 from reverie.wire.request import NO_HEAD as NO_HEAD
 from reverie.wire.request import SHORT as SHORT

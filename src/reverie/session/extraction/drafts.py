@@ -35,8 +35,7 @@ from reverie.store.memories import Memories
 from reverie.text.untrusted import defused
 from reverie.transcript.records import UserMessage
 from reverie.transcript.tasks import ExtractTask
-from reverie.wire.given import tool_result
-from reverie.wire.reply import Reply
+from reverie.wire.reply import Reply, tool_result
 from reverie.world import Model
 
 IN_WORDS = """

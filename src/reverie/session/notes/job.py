@@ -59,8 +59,7 @@ from reverie.transcript.blocks import TEXT_BYTES, dump, elements
 from reverie.transcript.records import HeadSet, NotesTaken, UserMessage
 from reverie.transcript.tasks import NotesTask
 from reverie.transcript.view import View
-from reverie.wire.given import tool_result
-from reverie.wire.reply import Reply, ToolCall
+from reverie.wire.reply import Reply, ToolCall, tool_result
 from reverie.world import Notice, Say, World
 
 if TYPE_CHECKING:
