@@ -108,11 +108,9 @@ def test_status_for_people_programs_and_prometheus(run: Run, root: Path) -> None
 
 
 def test_status_says_why_jobs_are_dead_or_wait_and_who_is_gone(run: Run, home: Path) -> None:
-    ledger = open_local(home)
-    with half_a_night(ledger, home):
+    with half_a_night(home):
         said = run("fleet", "status", code=0).out
         found = run("fleet", "status", "--json").json()
-    ledger.close()
     assert "dead: RateLimited (1)" in said  # a code that nobody knows is its own word
     assert "waiting until later: another process holds the memory (1)" in said
     assert found["later"]["codes"] == {"held": 1}
@@ -126,10 +124,8 @@ def test_status_says_why_jobs_are_dead_or_wait_and_who_is_gone(run: Run, home: P
 
 
 def test_codes_are_words_for_people_and_codes_for_programs(run: Run, home: Path) -> None:
-    ledger = open_local(home)
-    with half_a_night(ledger, home):
+    with half_a_night(home):
         pass
-    ledger.close()
     (skipped,) = run("fleet", "list", "--state", "skipped", "--json").json()
     assert skipped["code"] == "no-memory"
     assert "there is no memory" in run("fleet", "list", "--state", "skipped", code=0).out
@@ -141,10 +137,8 @@ def test_codes_are_words_for_people_and_codes_for_programs(run: Run, home: Path)
 def test_a_narrow_terminal_cuts_neither_the_key_nor_the_reason(
     home: Path, terminal: Callable[..., str]
 ) -> None:
-    ledger = open_local(home)
-    with half_a_night(ledger, home):
+    with half_a_night(home) as ledger:
         (learn,) = ledger.jobs(kind="learn")
-    ledger.close()
     shown = terminal("fleet", "list", env={"COLUMNS": "80"})
     plain = re.sub(r"\x1b\[[\d;]*m", "", shown)
     columns = [line.split() for line in plain.splitlines() if line.strip()]

@@ -60,6 +60,13 @@ def mates(server: tuple[str, TeamStore], tmp_path: Path, hand: ManualClock) -> I
         one.memories.close()
 
 
+def agree(one: Mate, other: Mate, key: str, text: str, mode: SyncMode | None = None) -> None:
+    """Let both have this text."""
+    one.write(key, text)
+    one.sync(mode)
+    other.sync(mode)
+
+
 def test_what_one_writes_the_other_gets_as_untrusted_and_can_undo(mates: list[Mate]) -> None:
     ines, tomas = mates
     ines.write("deploy.md", "Deploys go out on Tuesdays.\n")
@@ -88,9 +95,7 @@ def test_what_one_writes_the_other_gets_as_untrusted_and_can_undo(mates: list[Ma
 
 def test_row_49_the_server_wins_and_the_loser_is_kept(mates: list[Mate]) -> None:
     ines, tomas = mates
-    ines.write("a.md", "one\n")
-    ines.sync()
-    tomas.sync()
+    agree(ines, tomas, "a.md", "one\n")
     ines.write("a.md", "by ines\n")
     ines.sync()
     tomas.write("a.md", "by tomas\n")
@@ -104,9 +109,7 @@ def test_row_49_the_server_wins_and_the_loser_is_kept(mates: list[Mate]) -> None
 def test_merging_keeps_both_sides_words(mates: list[Mate]) -> None:
     ines, tomas = mates
     both = SyncMode(merging=True)
-    ines.write("a.md", "top\n\nmiddle\n\nend\n")
-    ines.sync(both)
-    tomas.sync(both)
+    agree(ines, tomas, "a.md", "top\n\nmiddle\n\nend\n", both)
     ines.write("a.md", "top by ines\n\nmiddle\n\nend\n")
     ines.sync(both)
     tomas.write("a.md", "top\n\nmiddle\n\nend by tomas\n")
@@ -119,9 +122,7 @@ def test_merging_keeps_both_sides_words(mates: list[Mate]) -> None:
 
 def test_row_50_a_deletion_does_not_travel_and_is_told(mates: list[Mate]) -> None:
     ines, tomas = mates
-    ines.write("a.md", "one\n")
-    ines.sync()
-    tomas.sync()
+    agree(ines, tomas, "a.md", "one\n")
     tomas.path("a.md").unlink()
     got = tomas.sync()
     assert (got.returned, got.pulled) == (["a.md"], ["a.md"])
@@ -132,9 +133,7 @@ def test_row_50_a_deletion_does_not_travel_and_is_told(mates: list[Mate]) -> Non
 def test_row_50_where_deletions_travel_both_lose_the_file(mates: list[Mate]) -> None:
     ines, tomas = mates
     mode = SyncMode(deletions=True)
-    ines.write("a.md", "one\n")
-    ines.sync(mode)
-    tomas.sync(mode)
+    agree(ines, tomas, "a.md", "one\n", mode)
     tomas.path("a.md").unlink()
     assert tomas.sync(mode).pushed == ["a.md"]
     assert ines.sync(mode).removed == ["a.md"]
@@ -246,9 +245,7 @@ def test_what_tells_of_the_user_never_reaches_the_shared_folder(
 
 def test_both_add_to_the_index_and_no_line_is_lost(mates: list[Mate]) -> None:
     ines, tomas = mates
-    ines.write("MEMORY.md", "- [Start](start.md) — first\n")
-    ines.sync()
-    tomas.sync()
+    agree(ines, tomas, "MEMORY.md", "- [Start](start.md) — first\n")
     ines.write("MEMORY.md", "- [Start](start.md) — first\n- [Deploy](deploy.md) — Tuesdays\n")
     ines.sync()
     tomas.write("MEMORY.md", "- [Start](start.md) — first\n- [Tests](tests.md) — with make\n")

@@ -7,6 +7,8 @@ import os
 import re
 from dataclasses import replace
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from reverie.settings import DEFAULTS
@@ -253,14 +255,8 @@ async def test_a_command_gets_no_key_of_ours(place: Place) -> None:
         shells = box.context.shells
         assert shells is not None
         while "running" in (said := shells.read("shell_1")) and "LANG" not in said:
-            await pause()
+            await anyio.lowlevel.checkpoint()
     assert SPOKEN not in said
-
-
-async def pause() -> None:
-    from anyio.lowlevel import checkpoint
-
-    await checkpoint()
 
 
 # -- deny rules ------------------------------------------------------------------------------
@@ -379,8 +375,6 @@ async def test_the_guard_tells_the_time_that_was_really_waited(place: Place) -> 
 async def test_a_tool_that_times_itself_is_told_with_the_time_it_had(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import anyio
-
     from reverie.tools import Input, Output, Tool, ToolContext, box
 
     async def stuck(value: Input, context: ToolContext) -> Output:

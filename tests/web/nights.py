@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from reverie.fleet import (
@@ -18,6 +18,7 @@ from reverie.fleet import (
     at_work,
     nightly,
     of_session,
+    open_local,
     set_budget,
 )
 
@@ -36,9 +37,10 @@ def taken(ledger: FleetLedger, worker: str = "host-a:1:1") -> TakenJob:
 
 
 @contextmanager
-def half_a_night(ledger: FleetLedger, home: Path) -> Generator[None]:
+def half_a_night(home: Path) -> Generator[FleetLedger]:
     """Two done, one skipped, one dead with its words, one held, two running (one by nobody any
     more), one cancelled, three of a paused tenant; a tenant whose budget is used up."""
+    ledger = open_local(home)
     names = ("billing", "web", "old-notes", "search", "orders", "mobile", "infra")
     ledger.add([job(name) for name in names])
     used = Progress("", 0, 3, 12, 73_500.0)
@@ -48,11 +50,11 @@ def half_a_night(ledger: FleetLedger, home: Path) -> Generator[None]:
     dead = taken(ledger)
     ledger.end(dead, JobEnd("dead", "RateLimited", progress=Progress("", 0, 0, 4, 900.0)))
     ledger.end(taken(ledger), JobEnd("queued", "held", 3_600.0, counted=False))
-    with at_work(home) as worker:
+    with closing(ledger), at_work(home) as worker:
         ledger.beat(taken(ledger, worker), Progress("consolidate", 5, 2, 6, 21_000.0))
         taken(ledger, GONE)
         _rest(ledger, home, dead.job.key)
-        yield
+        yield ledger
 
 
 def _rest(ledger: FleetLedger, home: Path, dead: str) -> None:

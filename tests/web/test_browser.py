@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.fleet import FleetLedger, open_local
+from reverie.fleet import FleetLedger
 from reverie.store import canonical_root
 from tests.cli.conftest import Run
 from tests.processes import running
@@ -250,12 +250,8 @@ async def _goes_on(project: Path, ident: str) -> None:
 @pytest.fixture
 def night(home: Path) -> Iterator[FleetLedger]:
     """A fleet of this host in the middle of a night."""
-    ledger = open_local(home)
-    try:
-        with half_a_night(ledger, home):
-            yield ledger
-    finally:
-        ledger.close()
+    with half_a_night(home) as ledger:
+        yield ledger
 
 
 @pytest.mark.parametrize("script", [True, False])

@@ -31,12 +31,8 @@ def page(home: Path, project: Path) -> Iterator[Page]:
 @pytest.fixture
 def ledger(page: Page) -> Iterator[FleetLedger]:
     """The ledger of this host, as half a night left it."""
-    found = open_local(page.desk.place.home)
-    try:
-        with half_a_night(found, page.desk.place.home):
-            yield found
-    finally:
-        found.close()
+    with half_a_night(page.desk.place.home) as found:
+        yield found
 
 
 def key_of(run: Run, state: str) -> str:
