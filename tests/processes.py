@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import subprocess
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,17 @@ def end(process: subprocess.Popen[Any]) -> None:
         if pipe is not None:
             with contextlib.suppress(OSError, ValueError):
                 pipe.close()
+
+
+def at_once(work: Callable[..., object], each: Iterable[tuple[Any, ...]], how: str) -> None:
+    """Do the same in several processes at once, each with what it is given; all come to an end."""
+    context: Any = multiprocessing.get_context(how)
+    jobs = [context.Process(target=work, args=given) for given in each]
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join()
+    assert [job.exitcode for job in jobs] == [0] * len(jobs)
 
 
 def children() -> set[int]:
