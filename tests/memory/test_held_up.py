@@ -14,7 +14,8 @@ import pytest
 
 from reverie.errors import Held, NotFound, StoreError
 from reverie.store import memory_access
-from tests.memory.test_undo import AGENT, opened, seen, topic
+from tests.memory.folders import opened
+from tests.memory.test_undo import AGENT, seen, topic
 from tests.tally import counted
 
 pytestmark = [pytest.mark.spec("1.held-up")]

@@ -32,7 +32,7 @@ from reverie.transcript import (
     head_blocks,
     text_block,
 )
-from tests.proxy.clients import gave, text
+from tests.proxy.clients import assistant, gave, text, user
 
 from .courses import Bench, course, recorded, row, session, thought, use
 
@@ -57,12 +57,8 @@ def test_rows_become_steps_with_the_pauses_between_them():
         ("tool", ["tool_result"], 2.0),
         ("assistant", ["text"], 3.0),
     ]
-    assert (found.session, found.program, found.rounds, found.thinking) == (
-        "s-1",
-        "claude-code",
-        2,
-        1,
-    )
+    told = (found.session, found.program, found.rounds, found.thinking)
+    assert told == ("s-1", "claude-code", 2, 1)
 
 
 def test_only_what_belongs_together_stays():
@@ -135,22 +131,14 @@ def test_what_cannot_be_replayed_is_refused(lines: list[str]):
 
 
 def test_pi_sessions_have_a_course():
-    rows = [
-        {"type": "session", "id": "p-1", "cwd": "/p"},
-        {"type": "message", "message": {"role": "user", "content": "go"}},
-        {
-            "type": "message",
-            "message": {
-                "role": "assistant",
-                "content": [{"type": "toolCall", "id": "c1", "name": "bash", "arguments": {}}],
-            },
-        },
-        {
-            "type": "message",
-            "message": {"role": "toolResult", "toolCallId": "c1", "content": [text("out")]},
-        },
-        {"type": "message", "message": {"role": "assistant", "content": [text("done")]}},
+    said = [
+        user("go"),
+        assistant({"type": "toolCall", "id": "c1", "name": "bash", "arguments": {}}),
+        {"role": "toolResult", "toolCallId": "c1", "content": [text("out")]},
+        assistant(text("done")),
     ]
+    begun = {"type": "session", "id": "p-1", "cwd": "/p"}
+    rows = [begun, *({"type": "message", "message": one} for one in said)]
     found = of_lines([json.dumps(r) for r in rows], "pi")
     assert (found.session, found.program) == ("p-1", "pi")
     assert [s.role for s in found.steps] == ["user", "assistant", "tool", "assistant"]
