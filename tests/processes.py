@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
+from collections.abc import Sequence
+from collections.abc import Callable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +50,17 @@ def loaded(code: str) -> set[str]:
     line = [sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"]
     done = subprocess.run(line, capture_output=True, text=True, check=True)
     return set(done.stdout.splitlines()[-1].split())
+
+
+def at_once(work: Callable[..., object], each: Iterable[tuple[Any, ...]], how: str) -> None:
+    """Do the same in several processes at once, each with what it is given; all come to an end."""
+    context: Any = multiprocessing.get_context(how)
+    jobs = [context.Process(target=work, args=given) for given in each]
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join()
+    assert [job.exitcode for job in jobs] == [0] * len(jobs)
 
 
 def children() -> set[int]:

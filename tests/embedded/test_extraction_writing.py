@@ -203,17 +203,6 @@ async def test_a_name_that_is_taken_by_an_unlisted_file_is_not_overwritten(talk:
     assert path.read_text(encoding="utf-8") == "mine"
 
 
-async def test_ten_thousand_memories_are_compared(talk: Talk):
-    many = tuple(
-        KnownMemory(
-            f"m{n}.md", "feedback", f"Rule {n}", f"Words number {n} of a rule about step {n}"
-        )
-        for n in range(10_000)
-    )
-    talk.say("Always run the linter before you commit.")
-    assert (await talk.extract(replace(talk.task(), memories=many))).startswith("Saved: ")
-
-
 # Odd requests
 
 
@@ -243,11 +232,6 @@ async def test_it_answers_behind_the_port(talk: Talk):
     talk.say("I hate long functions.")
     reply = await complete(EmbeddedModel(), talk.request(talk.task(), talk.view))
     assert [call.name for call in reply.tool_calls] == ["Write"]
-
-
-async def test_a_message_of_ten_megabytes_is_no_trouble(talk: Talk):
-    talk.say("I hate long functions.\n\n" + "lorem ipsum " * 900_000)
-    assert await talk.extract() == "Saved: user_long_functions.md."
 
 
 async def test_text_beside_results_and_halves_of_characters(talk: Talk):

@@ -11,6 +11,7 @@ a program of foreign make is not run here: `elsewhere` says what it is held agai
 from __future__ import annotations
 
 import gc
+import json
 import os
 import re
 import runpy
@@ -190,7 +191,7 @@ def answer(body: Mapping[str, Any]) -> Any:
         return "Done."
     name, schema = own[0]
     given = dict.fromkeys(schema.get("properties", {}), "echo 1")
-    return [call(name, _json(given), "toolu_of_the_model_01")]
+    return [call(name, json.dumps(given), "toolu_of_the_model_01")]
 
 
 OURS = ("read_back", "search_memory", "remember")
@@ -199,12 +200,6 @@ OURS = ("read_back", "search_memory", "remember")
 def _tool(one: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     about = one.get("function", one)
     return about["name"], about.get("input_schema") or about.get("parameters") or {}
-
-
-def _json(value: object) -> str:
-    import json
-
-    return json.dumps(value)
 
 
 def run_block(code: str, name: str, patch: pytest.MonkeyPatch) -> None:

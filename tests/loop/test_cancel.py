@@ -226,6 +226,7 @@ class Course:
 
     def __init__(self, folder: Path, stop: str, marker: str) -> None:
         self.inner = SimulatedModel()
+        self.name, self.capabilities = self.inner.name, self.inner.capabilities
         self.inner.engine.answerer = self.answer
         self.folder, self.stop = folder, stop
         sleep = f"sleep {marker}" if stop == "tools" else "true"
@@ -233,14 +234,6 @@ class Course:
             ("Wait", {"command": f"touch {folder}/tool-{n}; {sleep}"}) for n in range(3)
         ]
         self.requests = 0
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self.inner.capabilities
 
     def answer(self, body: Any) -> Any:
         return calls(*self.commands) if self.requests == 1 else "done"

@@ -18,7 +18,7 @@ import reverie
 from reverie.session import Spend, ToolEnded, TurnEvent, TurnLimits, run_turn
 from reverie.simulator import Engine, Ledger, SimulatedModel
 from reverie.wire import Request
-from reverie.world import Capabilities, Event
+from reverie.world import Event
 from tests.conftest import Scale
 from tests.faults import open_files, quick_folder
 from tests.loop.stage import SimpleTools, calls, echo, opened
@@ -36,18 +36,11 @@ class Counting:
         self.windows = (range(40, 40 + LOOKED_AT), range(most - LOOKED_AT, most))
         engine = Engine(ledger=Ledger(bodies=False))
         self.inner = SimulatedModel(engine, window=10_000_000)
+        self.name, self.capabilities = self.inner.name, self.inner.capabilities
         self.inner.engine.answerer = self.answer
         self.rounds = 0
         self.calls: list[Counter[str]] = [Counter(), Counter()]
         self.seen: list[tuple[int, int, int]] = []
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self.inner.capabilities
 
     def answer(self, body: Any) -> Any:
         if self.rounds >= self.most:
@@ -86,15 +79,8 @@ async def test_the_work_of_a_round_does_not_grow_and_nothing_leaks(scale: Scale)
         async with opened(folder, model) as session:
             limits, spend = TurnLimits(rounds=rounds + 1), Spend()
             try:
-                result = await run_turn(
-                    session,
-                    model,
-                    SimpleTools(echo=echo),
-                    "go",
-                    limits=limits,
-                    spend=spend,
-                    on_event=watch,
-                )
+                given: Any = {"limits": limits, "spend": spend, "on_event": watch}
+                result = await run_turn(session, model, SimpleTools(echo=echo), "go", **given)
             finally:
                 sys.setprofile(None)
             journal = next((Path(folder) / "home").rglob(f"{session.id}.jsonl"))

@@ -1,20 +1,16 @@
-"""One run of Claude Code against `reverie simulate`, where there is no other network.
-
-`python -m tests.memory.client CLAUDE HOME REPO SCRIPT LOG PROMPT`, started where loopback
-is all there is: it serves the script, points the client at it, waits for the client's end,
-stops the server, and hands on the client's exit code.
-"""
+"""`reverie simulate` as a process of its own, for clients of foreign make."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-LIMIT_S = 240
+import pytest
 
 
 @contextmanager
@@ -44,26 +40,9 @@ def _document(lines: Iterator[str]) -> str:
     return text
 
 
-def main(claude: str, home: str, repo: str, script: str, log: str, prompt: str) -> int:
-    with simulated(script, log) as url:
-        environ = {
-            "PATH": os.environ["PATH"],
-            "HOME": home,
-            "TMPDIR": home,
-            "LANG": "C.UTF-8",
-            "TERM": "dumb",
-            "ANTHROPIC_BASE_URL": url,
-            "ANTHROPIC_API_KEY": "sk-ant-fake-0000",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "DISABLE_AUTOUPDATER": "1",
-            "IS_SANDBOX": "1",  # lets it skip permissions as root
-        }
-        command = [claude, "-p", prompt, "--dangerously-skip-permissions"]
-        done = subprocess.run(
-            command, cwd=repo, env=environ, stdin=subprocess.DEVNULL, timeout=LIMIT_S, check=False
-        )
-        return done.returncode
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+def claude_under_test() -> str:
+    """Claude Code by the name it was given, or as it is on PATH."""
+    found = os.environ.get("CLIENT_UNDER_TEST") or shutil.which("claude")
+    if not found:
+        pytest.skip("needs claude: put the client on PATH or name it in CLIENT_UNDER_TEST")
+    return found

@@ -234,16 +234,6 @@ def test_frontmatter_that_closes_late_is_not_looked_for(memory: MemoryFolder) ->
     assert {one.key: one.name for one in memory.scan()} == {"in.md": "x", "out.md": "out"}
 
 
-def test_faults_of_the_index_are_named(memory: MemoryFolder) -> None:
-    memory.write("a.md", topic("Ay"))
-    memory.write("MEMORY.md", b"- [Gone](gone.md)\nprose\n- [Out](../../etc/passwd)\n")
-    assert [one.kind for one in index_faults(memory)] == [
-        "missing",
-        "outside",
-        "unlisted",
-    ]
-
-
 def test_what_another_program_adds_meanwhile_stays(tmp_path: Path) -> None:
     """A program without our lock writes between our look at the index and our write."""
     root = tmp_path / "m"

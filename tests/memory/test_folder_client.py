@@ -6,13 +6,8 @@ client itself: `CLIENT_UNDER_TEST` names it, or `claude` is on PATH.
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import shutil
 import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +15,8 @@ import pytest
 
 from reverie.memory.format import entry
 from reverie.store import MemoryFolder, project_folder
+from tests.mcp.client import CLAUDE, call, rule, run_client, said
+from tests.memory.client import claude_under_test
 from tests.memory.folders import index_faults
 
 pytestmark = [pytest.mark.spec("B16"), pytest.mark.doors, pytest.mark.needs("bwrap", "git")]
@@ -42,59 +39,14 @@ A fact.
 """
 LINE = "- [The client's own](theirs.md) — written by the other program\n"
 
-Run = Callable[..., list[dict[str, Any]]]
 
+def test_a_memory_of_each_is_seen_by_the_other_and_edits_survive(tmp_path: Path) -> None:
+    claude, repo = claude_under_test(), tmp_path / "repo"
 
-@pytest.fixture
-def claude() -> str:
-    found = os.environ.get("CLIENT_UNDER_TEST") or shutil.which("claude")
-    if not found:
-        pytest.skip("needs claude: put the client on PATH or name it in CLIENT_UNDER_TEST")
-    return found
+    def run(answers: list[dict[str, Any]], prompt: str) -> list[dict[str, Any]]:
+        command = [claude, "-p", prompt, "--dangerously-skip-permissions"]
+        return run_client(tmp_path, command, answers, cwd=repo, environ=CLAUDE)
 
-
-@pytest.fixture
-def run(claude: str, root: Path, tmp_path: Path) -> Run:
-    """Runs the client with scripted answers; the requests it sent for its work."""
-    home, script, log = (tmp_path / name for name in ("home", "script.json", "log.jsonl"))
-
-    def go(answers: list[dict[str, Any]], prompt: str) -> list[dict[str, Any]]:
-        home.mkdir(exist_ok=True)
-        log.unlink(missing_ok=True)
-        script.write_text(json.dumps(answers))
-        alone = ["bwrap", "--unshare-net", "--dev-bind", "/", "/", "--die-with-parent", "--"]
-        given = (claude, home, tmp_path / "repo", script, log, prompt)
-        done = subprocess.run(
-            [*alone, sys.executable, "-m", "tests.memory.client", *map(str, given)],
-            cwd=root,
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        lines = [json.loads(line) for line in log.read_text().splitlines()]
-        asked = [line for line in lines if line["path"].startswith("/v1/messages")]
-        assert asked
-        assert [line["status"] for line in asked] == [200] * len(asked)
-        return [json.loads(line["body"]) for line in asked]
-
-    return go
-
-
-def call(name: str, **given: str) -> dict[str, Any]:
-    return {"type": "tool_use", "name": name, "input": given}
-
-
-def said(requests: list[dict[str, Any]]) -> str:
-    return json.dumps(requests, ensure_ascii=False)
-
-
-def rule(*content: dict[str, Any]) -> dict[str, Any]:
-    return {"when": {"tools": True}, "content": list(content)}
-
-
-def test_a_memory_of_each_is_seen_by_the_other_and_edits_survive(run: Run, tmp_path: Path) -> None:
-    repo = tmp_path / "repo"
     repo.mkdir()
     subprocess.run(["git", "init", "-q", "-b", "main", str(repo)], check=True)
     folder = project_folder(tmp_path / "home" / ".claude", repo) / "memory"
@@ -112,6 +64,7 @@ def test_a_memory_of_each_is_seen_by_the_other_and_edits_survive(run: Run, tmp_p
             ],
             "begin",
         )
+        assert first
         # What we wrote is sent by the client, before it has read anything.
         assert pointer in said(first[:1])
         # What the client wrote is read by us, and its edit of our file has not cost its type.

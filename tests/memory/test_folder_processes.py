@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import time
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from reverie.store.memory import FileChange
 from tests.conftest import Scale
 from tests.faults import quick_folder
 from tests.memory.folders import index_faults
+from tests.processes import at_once
 
 pytestmark = pytest.mark.spec("7.folder")
 
@@ -58,19 +58,6 @@ def work(root: Path, who: int, rounds: int, until: float) -> None:
     memory.close()
 
 
-def run(root: Path, rounds: int, seconds: float) -> None:
-    context = multiprocessing.get_context("fork")
-    until = time.monotonic() + seconds
-    children = [
-        context.Process(target=work, args=(root, who, rounds, until)) for who in range(PROCESSES)
-    ]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join()
-    assert [child.exitcode for child in children] == [0] * PROCESSES
-
-
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_64_processes_lose_no_update_and_leave_a_valid_index_and_a_whole_history(
     scale: Scale,
@@ -80,7 +67,8 @@ def test_64_processes_lose_no_update_and_leave_a_valid_index_and_a_whole_history
         with MemoryFolder(root) as memory:
             memory.save("shared.md", topic("Shared", ""))
             first = {key: digest(memory.files.read(key)) for key in ("shared.md", "MEMORY.md")}
-            run(root, scale.pick(2, 20), scale.pick(0.0, 60.0))
+            rounds, until = scale.pick(2, 20), time.monotonic() + scale.pick(0.0, 60.0)
+            at_once(work, [(root, who, rounds, until) for who in range(PROCESSES)], "fork")
 
             counts = dict(map(json.loads, (root / "counts.jsonl").read_text().splitlines()))
             assert sorted(counts) == list(range(PROCESSES))

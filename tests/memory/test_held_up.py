@@ -7,67 +7,62 @@ import fcntl
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from reverie.errors import Held, NotFound, StoreError
 from reverie.store import memory_access
-from tests.memory.test_undo import AGENT, opened, seen, topic
+from tests.memory.folders import opened
+from tests.memory.test_undo import AGENT, seen, topic
 from tests.tally import counted
 
 pytestmark = [pytest.mark.spec("1.held-up")]
 
 
-def holding_child(base: Path) -> int:
+@pytest.fixture
+def child(tmp_path: Path) -> Iterator[int]:
     """A process that has the folder locked and does nothing."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        with opened(base) as memories, memories.folder.locked():
+        with opened(tmp_path) as memories, memories.folder.locked():
             os.write(writer, b"x")
             signal.pause()
     os.read(reader, 1)
     os.close(reader)
     os.close(writer)
-    return child
+    yield child
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
 
 
 def test_a_process_that_was_stopped_is_named_and_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, child: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory_access, "MOMENT", 0.05)
-    child = holding_child(tmp_path)
-    try:
-        os.kill(child, signal.SIGSTOP)
-        os.waitpid(child, os.WUNTRACED)
-        began = time.monotonic()
-        with opened(tmp_path) as memories, pytest.raises(Held) as told:
-            memories.save("a.md", topic("A", "words"), AGENT)
-        assert time.monotonic() - began < 5
-        assert f"process {child}" in told.value.what
-        assert "was stopped" in told.value.what
-        assert f"kill -CONT {child}" in told.value.do
-        counted("stops", drawn=False)
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+    os.kill(child, signal.SIGSTOP)
+    os.waitpid(child, os.WUNTRACED)
+    began = time.monotonic()
+    with opened(tmp_path) as memories, pytest.raises(Held) as told:
+        memories.save("a.md", topic("A", "words"), AGENT)
+    assert time.monotonic() - began < 5
+    assert f"process {child}" in told.value.what
+    assert "was stopped" in told.value.what
+    assert f"kill -CONT {child}" in told.value.do
+    counted("stops", drawn=False)
 
 
 def test_a_process_that_works_is_waited_for_and_named_at_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, child: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory_access, "MOMENT", 0.02)
     monkeypatch.setattr(memory_access, "PATIENCE", 0.1)
-    child = holding_child(tmp_path)
-    try:
-        with opened(tmp_path) as memories, pytest.raises(Held, match="seconds and more") as told:
-            memories.save("a.md", topic("A", "words"), AGENT)
-        assert f"process {child}" in told.value.what
-        assert "Wait until it is done" in told.value.do
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+    with opened(tmp_path) as memories, pytest.raises(Held, match="seconds and more") as told:
+        memories.save("a.md", topic("A", "words"), AGENT)
+    assert f"process {child}" in told.value.what
+    assert "Wait until it is done" in told.value.do
 
 
 def test_a_file_system_without_locks_is_named_as_that(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import shutil
 import zlib
@@ -35,6 +34,7 @@ from tests.faults import (
     quick_folder,
 )
 from tests.memory.folders import index_faults, opened
+from tests.processes import at_once
 
 pytestmark = [pytest.mark.spec("B3.history")]
 
@@ -448,13 +448,7 @@ def test_many_writers_lose_no_update_and_no_version(scale: Scale) -> None:
     with quick_folder() as base:
         with opened(base) as memories:
             memories.save("shared.md", b"start\n", USER)
-        context = multiprocessing.get_context("fork")
-        jobs = [context.Process(target=_writer, args=(base, n, rounds)) for n in range(writers)]
-        for job in jobs:
-            job.start()
-        for job in jobs:
-            job.join()
-        assert [job.exitcode for job in jobs] == [0] * writers
+        at_once(_writer, [(base, n, rounds) for n in range(writers)], "fork")
         with opened(base) as memories:
             assert memories.look() == ()
             whole(memories)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from reverie.apps.replay import Course, of_lines
+from tests.proxy import clients
+from tests.proxy.clients import gave, text
 from tests.simulator.bench import load
 
 START = 1_767_323_045.0  # 2026-01-02T03:04:05Z
@@ -24,16 +26,8 @@ def row(kind: str, content: object, at: float, **more: Any) -> str:
     return json.dumps({**known, "timestamp": when, "message": message, **more})
 
 
-def text(words: str) -> dict[str, Any]:
-    return {"type": "text", "text": words}
-
-
 def use(call: str, **given: Any) -> dict[str, Any]:
-    return {"type": "tool_use", "id": call, "name": "Bash", "input": given}
-
-
-def result(call: str, content: object) -> dict[str, Any]:
-    return {"type": "tool_result", "tool_use_id": call, "content": content}
+    return clients.use(call, "Bash", **given)
 
 
 def thought(words: str) -> dict[str, Any]:
@@ -51,10 +45,10 @@ def session(rounds: int, *, size: int = 2_000, gap: float = 10.0, far: bool = Fa
         said = [thought(f"now {n}"), text(f"Round {n}"), use(f"t{n}", command=f"cat part {n}")]
         lines.append(row("assistant", said, at))
         body = f"{named}\n" + f"line {n} of the output\n" * (size // 20)
-        lines.append(row("user", [result(f"t{n}", body)], at + 1))
+        lines.append(row("user", [gave(f"t{n}", body)], at + 1))
     if far:
         lines.append(row("assistant", [use("last", path="src/module_000.py")], at + 2))
-        lines.append(row("user", [result("last", "found")], at + 3))
+        lines.append(row("user", [gave("last", "found")], at + 3))
     lines.append(row("assistant", [text("Done.")], at + 4))
     return lines
 

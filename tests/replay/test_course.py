@@ -32,8 +32,9 @@ from reverie.transcript import (
     head_blocks,
     text_block,
 )
+from tests.proxy.clients import assistant, gave, text, user
 
-from .courses import Bench, course, recorded, result, row, session, text, thought, use
+from .courses import Bench, course, recorded, row, session, thought, use
 
 pytestmark = pytest.mark.spec("B14")
 
@@ -47,7 +48,7 @@ def test_rows_become_steps_with_the_pauses_between_them():
         row("user", "go", 0),
         row("assistant", [thought("hm")], 5, uuid="a1"),
         row("assistant", [text("I look"), use("t1", path="a")], 7, uuid="a2"),
-        row("user", [result("t1", "one")], 9),
+        row("user", [gave("t1", "one")], 9),
         row("assistant", [text("done")], 12),
     )
     assert shape(found) == [
@@ -56,12 +57,8 @@ def test_rows_become_steps_with_the_pauses_between_them():
         ("tool", ["tool_result"], 2.0),
         ("assistant", ["text"], 3.0),
     ]
-    assert (found.session, found.program, found.rounds, found.thinking) == (
-        "s-1",
-        "claude-code",
-        2,
-        1,
-    )
+    told = (found.session, found.program, found.rounds, found.thinking)
+    assert told == ("s-1", "claude-code", 2, 1)
 
 
 def test_only_what_belongs_together_stays():
@@ -70,8 +67,8 @@ def test_only_what_belongs_together_stays():
         row("assistant", [text("before anybody spoke")], 0),
         row("user", "go", 1),
         row("assistant", [use("t1"), use("never")], 2),
-        row("user", [result("t1", None), text("and mind docs/style_guide.md")], 3),
-        row("user", [result("t1", "again"), result("unasked", "x")], 4, uuid="again"),
+        row("user", [gave("t1", None), text("and mind docs/style_guide.md")], 3),
+        row("user", [gave("t1", "again"), gave("unasked", "x")], 4, uuid="again"),
         row("assistant", [use("t1"), text("and")], 5),
         row("user", "stop", 6),
         row("assistant", [text("stopped")], 7),
@@ -93,7 +90,7 @@ def test_a_user_who_cuts_in_behind_results_is_answered_in_between():
     found = course(
         row("user", "go", 0),
         row("assistant", [use("t1")], 1),
-        row("user", [result("t1", "x")], 2),
+        row("user", [gave("t1", "x")], 2),
         row("user", "wait", 3, uuid="w"),
         row("assistant", [text("yes")], 4),
     )
@@ -120,7 +117,7 @@ def test_pictures_become_a_note():
     found = course(
         row("user", [shown], 0),
         row("assistant", [use("t1")], 1),
-        row("user", [result("t1", [text("seen"), shown])], 2),
+        row("user", [gave("t1", [text("seen"), shown])], 2),
         row("assistant", [text("done")], 3),
     )
     assert found.steps[0].blocks[0].get("text") == "[image]"
@@ -134,22 +131,14 @@ def test_what_cannot_be_replayed_is_refused(lines: list[str]):
 
 
 def test_pi_sessions_have_a_course():
-    rows = [
-        {"type": "session", "id": "p-1", "cwd": "/p"},
-        {"type": "message", "message": {"role": "user", "content": "go"}},
-        {
-            "type": "message",
-            "message": {
-                "role": "assistant",
-                "content": [{"type": "toolCall", "id": "c1", "name": "bash", "arguments": {}}],
-            },
-        },
-        {
-            "type": "message",
-            "message": {"role": "toolResult", "toolCallId": "c1", "content": [text("out")]},
-        },
-        {"type": "message", "message": {"role": "assistant", "content": [text("done")]}},
+    said = [
+        user("go"),
+        assistant({"type": "toolCall", "id": "c1", "name": "bash", "arguments": {}}),
+        {"role": "toolResult", "toolCallId": "c1", "content": [text("out")]},
+        assistant(text("done")),
     ]
+    begun = {"type": "session", "id": "p-1", "cwd": "/p"}
+    rows = [begun, *({"type": "message", "message": one} for one in said)]
     found = of_lines([json.dumps(r) for r in rows], "pi")
     assert (found.session, found.program) == ("p-1", "pi")
     assert [s.role for s in found.steps] == ["user", "assistant", "tool", "assistant"]
@@ -181,7 +170,7 @@ def test_a_session_of_ours_is_replayed_from_what_was_stored():
         Rewound(),
         AssistantMessage((block_of(use("t1")),)),
         ResultDecided("t1", "stored", "large", preview, "tool-results/t1.txt", 9, "x"),
-        UserMessage((block_of(result("t1", "the beginning …")),), "tool"),
+        UserMessage((block_of(gave("t1", "the beginning …")),), "tool"),
         AssistantMessage((text_block("done"),)),
     )
     files = {"tool-results/t1.txt": b"the beginning and the end"}
@@ -234,7 +223,7 @@ def test_a_need_is_what_a_call_repeats_of_what_was_given():
     steps = [
         (False, [text_block("read docs/style_guide.md")]),
         (True, [block_of(use("t", path="docs/style_guide.md", other="never_given_name"))]),
-        (False, [block_of(result("t", "names resolve_cursor_lease"))]),
+        (False, [block_of(gave("t", "names resolve_cursor_lease"))]),
         (True, [text_block("resolve_cursor_lease, and its_own_idea in words alone")]),
         (True, [block_of(use("u", a="resolve_cursor_lease\ndocs/style_guide.md its_own_idea"))]),
     ]

@@ -39,8 +39,9 @@ from reverie.transcript import (
 )
 from reverie.wire import Request, render
 from tests.layers.running import folded, sent
+from tests.proxy.clients import gave, text
 
-from .courses import Bench, course, recorded, result, row, session, text, thought, use
+from .courses import Bench, course, recorded, row, session, thought, use
 
 pytestmark = pytest.mark.spec("B14")
 HEAD_TOKENS = 6_695 + 6 * 978
@@ -121,11 +122,11 @@ async def test_what_is_read_back_is_paid_for_once_and_then_at_hand():
     found = course(
         row("user", "go", 0),
         row("assistant", [use("t1")], 1),
-        row("user", [result("t1", big)], 2),
+        row("user", [gave("t1", big)], 2),
         row("assistant", [use("t2", path="src/deep/module_04444.py")], 3),
-        row("user", [result("t2", "x")], 4),
+        row("user", [gave("t2", "x")], 4),
         row("assistant", [use("t3", path="src/deep/module_04444.py")], 5),
-        row("user", [result("t3", "x")], 6),
+        row("user", [gave("t3", "x")], 6),
         row("assistant", [text("done")], 7),
     )
     played = await play(found, ReplayPolicy.of("classic"))
@@ -141,7 +142,7 @@ async def test_a_cleared_result_can_only_be_had_by_running_again():
     lines += [
         row("user", "on", last),
         row("assistant", [use("t", path="src/module_000.py")], last + 1),
-        row("user", [result("t", "x")], last + 2),
+        row("user", [gave("t", "x")], last + 2),
         row("assistant", [text("done")], last + 3),
     ]
     played = await play(course(*lines), ReplayPolicy.of("classic"))

@@ -6,39 +6,30 @@ It talks to `reverie simulate`, where there is no network but loopback.
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from reverie.apps.hook import before_call
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project, RuleStore
+from reverie.store import Memories
+from reverie.store import Project
+from reverie.store import RuleStore
+from tests.mcp.client import CLAUDE
+from tests.mcp.client import call
+from tests.mcp.client import rule
+from tests.mcp.client import run_client
+from tests.memory.client import claude_under_test
+from tests.plugin.test_claude_code import results
 from tests.rules.stage import push_rule
 
 pytestmark = [pytest.mark.spec("B20.client"), pytest.mark.doors, pytest.mark.needs("bwrap", "git")]
 
 
-def bash(command: str) -> dict[str, Any]:
-    call = {"type": "tool_use", "name": "Bash", "input": {"command": command, "description": "x"}}
-    return {"when": {"tools": True}, "content": [call]}
-
-
-def results(requests: list[dict[str, Any]]) -> list[str]:
-    """The results that the last request carries, in their order."""
-    last = max(requests, key=lambda one: len(one["messages"]))
-    blocks = (b for m in last["messages"] if isinstance(m["content"], list) for b in m["content"])
-    return [json.dumps(b["content"]) for b in blocks if b["type"] == "tool_result"]
-
-
-def test_the_hook_holds_a_call_of_the_real_client(root: Path, tmp_path: Path) -> None:
-    claude = os.environ.get("CLIENT_UNDER_TEST") or shutil.which("claude")
-    if not claude:
-        pytest.skip("needs claude: put the client on PATH or name it in CLIENT_UNDER_TEST")
+def test_the_hook_holds_a_call_of_the_real_client(tmp_path: Path) -> None:
+    claude = claude_under_test()
     home, repo = tmp_path / "home", tmp_path / "repo"
     (home / ".claude").mkdir(parents=True)
     repo.mkdir()
@@ -53,18 +44,10 @@ def test_the_hook_holds_a_call_of_the_real_client(root: Path, tmp_path: Path) ->
     hook = {"matcher": "*", "hooks": [{"type": "command", "command": command}]}
     settings = {"hooks": {"PreToolUse": [hook]}}
     (home / ".claude" / "settings.json").write_text(json.dumps(settings))
-    script, log = tmp_path / "script.json", tmp_path / "log.jsonl"
     line = "echo pushed; false && git push origin main"
-    script.write_text(json.dumps([bash(line), bash("echo other"), bash(line)]))
-    alone = ["bwrap", "--unshare-net", "--dev-bind", "/", "/", "--die-with-parent", "--"]
-    given = map(str, (claude, home, repo, script, log, "Push it"))
-    done = subprocess.run(
-        [*alone, sys.executable, "-m", "tests.memory.client", *given],
-        cwd=root, check=False, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = [json.loads(one) for one in log.read_text().splitlines()]
-    sent = [json.loads(one["body"]) for one in lines if one["path"].startswith("/v1/messages")]
+    bash = [rule(call("Bash", command=c, description="x")) for c in (line, "echo other", line)]
+    start = [claude, "-p", "Push it", "--dangerously-skip-permissions"]
+    sent = run_client(tmp_path, start, bash, cwd=repo, environ=CLAUDE)
     held, other, again = results(sent)
     assert "> Never push to main: it deploys." in held
     assert "pushed" not in held

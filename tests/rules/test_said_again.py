@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from reverie.agent import AgentOptions, open_agent
+from reverie.agent import Agent, AgentOptions, open_agent
 from reverie.embedded import EmbeddedModel
 from reverie.layers import WordsSaid
 from reverie.memory import Facts, IndexLimits, Origin, Trust, sent
@@ -15,20 +17,21 @@ from reverie.store import list_rules
 from reverie.testing import ManualClock
 from reverie.world import Notice
 from tests.loop.stage import NOON
-from tests.rules.stage import memories_in, push_rule
+from tests.rules.stage import memories_in, project_of, push_rule
 
 pytestmark = pytest.mark.spec("B20.said-again")
 DAY = 86_400.0
 FIRST = 1_780_000_000.0
 
 
+def agent_at(tmp: Path, at: float, **more: Any) -> AbstractAsyncContextManager[Agent]:
+    wanted = AgentOptions(project_of(tmp), home=tmp / "home", environ={"HOME": str(tmp)})
+    return open_agent(wanted, EmbeddedModel(), clock=ManualClock(at), **more)
+
+
 async def said(tmp: Path, text: str, at: float, notices: list[Notice]) -> dict[str, bytes]:
     """A session in which the user says one thing; the memories behind it."""
-    project = tmp / "project"
-    project.mkdir(exist_ok=True)
-    wanted = AgentOptions(project, home=tmp / "home", environ={"HOME": str(tmp)})
-    clock = ManualClock(at)
-    async with open_agent(wanted, EmbeddedModel(), clock=clock, say=notices.append) as agent:
+    async with agent_at(tmp, at, say=notices.append) as agent:
         await agent.turn(text)
         await agent.session.jobs.drain(30)
         assert agent.memories is not None
@@ -47,17 +50,12 @@ async def test_three_times_in_three_sessions_is_one_memory_with_its_days(tmp_pat
     assert len(told) == 1
     assert "3 times" in told[0]
     assert f"memory rules level {key} ask" in told[0]
-    wanted = AgentOptions(
-        tmp_path / "project", home=tmp_path / "home", environ={"HOME": str(tmp_path)}
-    )
-    async with open_agent(wanted, EmbeddedModel(), clock=ManualClock(FIRST + 4 * DAY)) as agent:
+    async with agent_at(tmp_path, FIRST + 4 * DAY) as agent:
         assert agent.memories is not None
         (row,) = list_rules(agent.memories, tmp_path / "project")
         log = agent.memories.history.log(key)
-        assert [v.origin.note for v in log][-2:] == [
-            "said again on 2026-05-29",
-            "said again on 2026-05-31",
-        ]
+        days = [v.origin.note.removeprefix("said again on ") for v in log]
+        assert days[-2:] == ["2026-05-29", "2026-05-31"]
     assert row.rule.get("said") == 3
     assert row.counts is not None
     assert row.counts.of("said") == 2
@@ -91,14 +89,12 @@ async def test_a_rule_said_again_stands_in_the_head_whatever_the_limits(tmp_path
     notices: list[Notice] = []
     await said(tmp_path, "From now on never push to main, it deploys.", FIRST, notices)
     await said(tmp_path, "I told you: never push to main!", FIRST + DAY, notices)
-    home, project = tmp_path / "home", tmp_path / "project"
-    wanted = AgentOptions(project, home=home, environ={"HOME": str(tmp_path)})
-    async with open_agent(wanted, EmbeddedModel(), clock=ManualClock(FIRST + 2 * DAY)) as agent:
+    async with agent_at(tmp_path, FIRST + 2 * DAY) as agent:
         assert agent.memories is not None
         for n in range(5):
             text = f"---\nname: n{n}\ndescription: d\ntype: feedback\n---\n\n{'word ' * 2_000}\n"
             (agent.memories.root / f"n{n}.md").write_text(text)
-    async with open_agent(wanted, EmbeddedModel(), clock=ManualClock(FIRST + 2 * DAY)) as agent:
+    async with agent_at(tmp_path, FIRST + 2 * DAY) as agent:
         assert agent.session.view.head is not None
         context = str(agent.session.view.head.context)
         assert "never push to main" in context.lower()

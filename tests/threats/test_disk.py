@@ -21,7 +21,8 @@ from reverie.store import BadLine, Folder, Journal, Line, landing
 from tests.cancels import cancelled_at
 from tests.conftest import Scale
 from tests.faults import quick_folder
-from tests.memory.test_undo import AGENT, opened, topic
+from tests.memory.folders import opened
+from tests.memory.test_undo import AGENT, topic
 from tests.power import Ack, DiskState, Op, Record, Synced, power_states, recorded
 
 TEXTS = [f'{{"line":{n},"text":"{"words " * 40}"}}' for n in range(8)]

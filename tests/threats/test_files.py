@@ -21,6 +21,7 @@ from reverie.errors import Held, WriteFailed
 from reverie.store import BadLine, Folder, Journal, Line, seal
 from tests.conftest import Scale
 from tests.faults import ERRORS, run_with_error, run_with_kill
+from tests.processes import at_once
 
 pytestmark = pytest.mark.spec("1.store")
 
@@ -199,15 +200,7 @@ def _add(root: Path, who: int, count: int) -> None:
 
 def test_row_30_lines_of_several_processes_stay_whole(folder: Folder, scale: Scale) -> None:
     workers, count = scale.pick(4, 16), scale.pick(30, 300)
-    context = multiprocessing.get_context("spawn")
-    children = [
-        context.Process(target=_add, args=(folder.root, who, count)) for who in range(workers)
-    ]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join()
-    assert [child.exitcode for child in children] == [0] * workers
+    at_once(_add, [(folder.root, who, count) for who in range(workers)], "spawn")
     last = dict.fromkeys(range(workers), -1)
     for line in folder.read("log").splitlines():
         who, number, rest = line.split(b":")
