@@ -113,8 +113,8 @@ _UNIT = re.compile(r"(?<![\w#.`/-])(\d{1,5}) (?=[a-z]{3,}\b)")
 _AUX = re.compile(r"\b(is|are|can|must|should|will|does|do) (?!not\b|n't)(?=[a-z]{3,})")
 _LABELS = re.compile(r"(?i)\b(?:steps?|phases?|layers?|lines?|prs?|tiers?|levels?|parts?) \d")
 _WHEN = re.compile(
-    r"\s*\b(?:yesterday|tomorrow|two weeks ago|last week|next week|next month|3 days ago|the day after"
-    r"|last year|last Monday)\b"
+    r"\s*\b(?:yesterday|tomorrow|two weeks ago|last week|next week|next month|3 days ago"
+    r"|the day after|last year|last Monday)\b"
 )
 _SYSTEMS = ("Halvard", "Brisk", "Quill", "Tarn", "Osier")
 _TWINS: Sequence[tuple[str, str, Sequence[tuple[str, str]]]] = TABLES["twins"]
