@@ -8,10 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Generator
-from collections.abc import Sequence
-from collections.abc import Callable
-from collections.abc import Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 

@@ -36,13 +36,8 @@ if TYPE_CHECKING:
     from reverie.session.session import Session
     from reverie.session.turn import Event, Turn
     from reverie.settings import Settings
-    from reverie.tools.toolset import Owner
-    from reverie.tools.toolset import Toolset
-    from reverie.tools.toolset import tools
-    from reverie.wire.reply import Reply
-    from reverie.wire.reply import ToolCall
-    from reverie.wire.reply import tool_result
-    from reverie.wire.reply import user
+    from reverie.tools.toolset import Owner, Toolset, tools
+    from reverie.wire.reply import Reply, ToolCall, tool_result, user
     from reverie.wire.request import Request
     from reverie.world import Model, Notice
 

@@ -14,13 +14,8 @@ import pytest
 
 from reverie.apps.hook import before_call
 from reverie.settings import DEFAULTS
-from reverie.store import Memories
-from reverie.store import Project
-from reverie.store import RuleStore
-from tests.mcp.client import CLAUDE
-from tests.mcp.client import call
-from tests.mcp.client import rule
-from tests.mcp.client import run_client
+from reverie.store import Memories, Project, RuleStore
+from tests.mcp.client import CLAUDE, call, rule, run_client
 from tests.memory.client import claude_under_test
 from tests.plugin.test_claude_code import results
 from tests.rules.stage import push_rule

@@ -24,15 +24,17 @@ from reverie.session.loop import run_turn
 from reverie.session.options import SessionOptions
 from reverie.session.recall.select import sealed
 from reverie.session.rules import TurnRules
-from reverie.session.turn import Event
-from reverie.session.turn import Inbox
-from reverie.session.turn import OnEvent
-from reverie.session.turn import Spend
-from reverie.session.turn import Turn
-from reverie.session.turn import TurnEvent
-from reverie.session.turn import TurnLimits
-from reverie.session.turn import TurnResult
-from reverie.session.turn import ignore_event
+from reverie.session.turn import (
+    Event,
+    Inbox,
+    OnEvent,
+    Spend,
+    Turn,
+    TurnEvent,
+    TurnLimits,
+    TurnResult,
+    ignore_event,
+)
 from reverie.tools.toolset import takes
 from reverie.wire.reply import Addable
 

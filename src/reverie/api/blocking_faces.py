@@ -11,13 +11,9 @@ from typing import Any, Protocol
 from reverie import Memory
 from reverie.session.compaction.compacting import Compacted
 from reverie.session.rules import MatchedRule
-from reverie.session.turn import Event
-from reverie.session.turn import Turn
-from reverie.session.turn import TurnEnding
+from reverie.session.turn import Event, Turn, TurnEnding
 from reverie.tools.toolset import Toolset
-from reverie.wire.reply import Reply
-from reverie.wire.reply import ToolCall
-from reverie.wire.reply import Addable
+from reverie.wire.reply import Addable, Reply, ToolCall
 from reverie.wire.request import Request
 
 

@@ -28,10 +28,9 @@ from reverie.transcript.records import (
 from reverie.transcript.tasks import MAIN
 from reverie.transcript.view import View
 from reverie.wire.adopting import Adopted, adopt
-from reverie.wire.reply import Addable, as_user
 from reverie.wire.native import ITEMS
 from reverie.wire.reading import format_of, heard, value_of
-from reverie.wire.reply import Reply, ToolCall, as_reply
+from reverie.wire.reply import Addable, Reply, ToolCall, as_reply, as_user
 from reverie.wire.request import NO_HEAD, Request
 from reverie.world import Model, complete
 

@@ -28,8 +28,7 @@ from reverie.session.options import Begun, resumed_head
 from reverie.session.turn import TurnEnding
 from reverie.transcript.records import Failed, Started, TurnEnded
 from reverie.transcript.tasks import MAIN, Task
-from reverie.wire.reply import Addable
-from reverie.wire.reply import Observable, Reply
+from reverie.wire.reply import Addable, Observable, Reply
 from reverie.wire.request import Request
 from reverie.world import Notice
 

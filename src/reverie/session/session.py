@@ -30,12 +30,9 @@ from reverie.session import exchange
 from reverie.session.host import Host
 from reverie.session.options import Begun, SessionOptions
 from reverie.session.turn import TurnEnding
-from reverie.tools.toolset import Toolset
-from reverie.tools.toolset import takes
+from reverie.tools.toolset import Toolset, takes
 from reverie.transcript.records import Rewound
-from reverie.wire.reply import Reply
-from reverie.wire.reply import ToolCall
-from reverie.wire.reply import Addable
+from reverie.wire.reply import Addable, Reply, ToolCall
 from reverie.wire.request import Request
 
 if TYPE_CHECKING:

@@ -49,12 +49,8 @@ from reverie.tools.runner import DENIED
 from reverie.tools.sealed import SealedCalls
 from reverie.transcript.records import HeadSet, Started, UserMessage
 from reverie.transcript.tasks import Task
-from reverie.wire.reply import ToolCall
-from reverie.world import Clock
-from reverie.world import FlagReader
-from reverie.world import Model
-from reverie.world import Say
-from reverie.wire.reply import tool_result
+from reverie.wire.reply import ToolCall, tool_result
+from reverie.world import Clock, FlagReader, Model, Say
 
 SOURCE = "agent"
 """The query source of sub-agents, and the name of their task."""

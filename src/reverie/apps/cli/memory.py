@@ -38,9 +38,8 @@ from reverie.memory.format.entry import TEAM, TopicFile, key_for, title_of
 from reverie.store.files import Changed
 from reverie.store.memories import Memories, Remembered
 from reverie.store.plain import digest
-from reverie.text.format import age
-from reverie.text.format import plural
 from reverie.store.project import Project
+from reverie.text.format import age, plural
 from reverie.text.untrusted import find, reveal
 from reverie.upkeep.memory import MemoryRow, fold_case, list_memories, search_memories
 

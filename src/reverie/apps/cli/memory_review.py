@@ -25,8 +25,8 @@ from reverie.memory.format.entry import TopicFile
 from reverie.memory.versions import Origin
 from reverie.store.lists import ReviewItem
 from reverie.store.memories import Memories
-from reverie.text.format import age
 from reverie.store.project import Project
+from reverie.text.format import age
 from reverie.text.untrusted import reveal
 from reverie.upkeep.memory import describe_origin, review_value
 
