@@ -13,16 +13,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack
 
 import anyio
 
 from reverie.concurrency import alone
 from reverie.errors import PromptTooLong, ProviderError, Refused
-from reverie.session.attachments import Attachments
 from reverie.session.budget import Tally, weight
 from reverie.session.hooks import NO_HOOKS, Hooks, HookVerdict, prompt_of
-from reverie.session.rules import TurnRules
 from reverie.session.stops import (
     GO_ON,
     Ended,
@@ -53,6 +51,10 @@ from reverie.transcript.records import UserMessage
 from reverie.transcript.request import MAIN, Request, Task
 from reverie.wire.given import Addable, as_user, user
 from reverie.world import Event, Model, Notice, Reply, Retrying
+
+if TYPE_CHECKING:
+    from reverie.session.attachments import Attachments
+    from reverie.session.rules import TurnRules
 
 
 @dataclass
