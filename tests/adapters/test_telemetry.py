@@ -176,8 +176,9 @@ async def test_pollution_is_told_as_it_was_last_checked(
     memory = reverie.Memory(tmp_path)
     memory.add("The build needs Java 21, because of records", name="one")
     memory.add("Which Java does it need?", name="two")
-    with open_memory(tmp_path) as memories:
-        project_stats(Project.at(tmp_path), memories, 1_780_000_000.0, everything=True)
+    project = Project.at(tmp_path)
+    with open_memory(project) as memories:
+        project_stats(project, memories, 1_780_000_000.0, everything=True)
     (point,) = collected.points()["reverie.memory.pollution"]
     assert point.value == 0.5
 

@@ -163,7 +163,7 @@ def test_an_answer_of_nothing_is_a_no(
     local(project, hostile(project))
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
     place = Project.at(project)
-    offer(place, project)
+    offer(place)
     assert local_file(place).origin.trusted is trusted
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from reverie.session import Hooks, hooks_for, load_hooks
-from reverie.settings import claude_settings
-from reverie.store import trusted
+from reverie.settings import DEFAULTS, claude_settings
+from reverie.store import Project, trusted
 from reverie.world import Notice
 from tests.loop.test_hooks import write
 
@@ -29,10 +29,7 @@ class Place:
         claude = claude_settings(self.home, self.top, self.environ, managed=none)
         return hooks_for(
             "s",
-            str(self.top),
-            home=self.home,
-            root=self.top,
-            seconds=30,
+            Project.at(self.top, home=self.home, environ=self.environ, settings=DEFAULTS),
             say=self.notices.append,
             policy=none,
             claude=claude,

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from reverie.session import (
     load_hooks,
     run_turn,
 )
-from reverie.store import trusted
+from reverie.store import Project, trusted
 from reverie.transcript import Attached, UserMessage
 from reverie.world import Notice
 from tests.faults import open_files
@@ -282,9 +283,10 @@ def test_every_event_of_the_list_can_be_configured(tmp_path: Path) -> None:
 
 def test_simple_mode_has_no_hooks(tmp_path: Path) -> None:
     write(tmp_path / "home" / "settings.json", {"hooks": {"Stop": [{"command": "x"}]}})
-    given: dict[str, Any] = {"home": tmp_path / "home", "root": tmp_path, "seconds": 5}
-    assert len(hooks_for("s", ".", **given)) == 1
-    assert len(hooks_for("s", ".", **given, simple=True)) == 0
+    project = Project.at(tmp_path, home=tmp_path / "home", environ={})
+    assert len(hooks_for("s", project)) == 1
+    simple = replace(project, settings=replace(project.settings, simple=True))
+    assert len(hooks_for("s", simple)) == 0
 
 
 # --- in a turn

@@ -14,6 +14,7 @@ from reverie.memory import rule_paths
 from reverie.session import find_skills, instruction_files, path_rules
 from reverie.settings import Settings
 from reverie.simulator import Engine, Given, SimulatedModel, call, last_text
+from reverie.store import Project
 from reverie.testing import ManualClock
 from reverie.transcript import Attached, Object
 from tests.session.compacts import ASKED, NOTES, a_summary
@@ -34,14 +35,11 @@ class Place:
         path.write_text(text)
         return path
 
+    def project(self, cwd: Path) -> Project:
+        return Project.at(cwd, home=self.home, environ=self.environ, settings=Settings())
+
     def texts(self, cwd: Path | None = None) -> list[str]:
-        found = instruction_files(
-            cwd or self.repo,
-            Settings(),
-            home=self.home,
-            environ=self.environ,
-            managed=self.home / "none",
-        )
+        found = instruction_files(self.project(cwd or self.repo), managed=self.home / "none")
         return [one.text.strip() for one in found.files]
 
 
@@ -135,7 +133,7 @@ async def test_a_rule_for_paths_is_told_when_such_a_file_is_touched(place: Place
     for name in ("src/api/users.py", "src/other.py", "app/x.tsx"):
         place.write(place.repo / name, "text\n")
     assert place.texts() == []
-    found = path_rules(place.repo, Settings(), home=place.home, environ=place.environ)
+    found = path_rules(place.project(place.repo))
     assert [one.globs for one in found] == [("src/api/**",), ("*.tsx",)]
     environ = {**place.environ, NOTES: "0", "REVERIE_DISABLE_AUTO_MEMORY": "1"}
     wanted = AgentOptions(place.repo, home=place.home, mode="allow", environ=environ)

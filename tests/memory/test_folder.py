@@ -27,6 +27,7 @@ from reverie.store import (
     MAX_INDEX,
     Changed,
     MemoryFolder,
+    Project,
     digest,
     is_temporary,
     release,
@@ -404,7 +405,8 @@ def test_row_39_a_folder_that_is_removed_costs_one_warning(
             memory.save("a.md", topic("Ay"))
         with pytest.raises(NotFound):
             memory.remove("a.md")
-    context = gather(tmp_path, Settings(), home=tmp_path / "h", environ={}, memory=memory)
+    project = Project.at(tmp_path, home=tmp_path / "h", environ={}, settings=Settings())
+    context = gather(project, memory=memory)
     assert context.files == ()
     assert sorted(tmp_path.rglob("*")) == before
     assert len(said) == 1

@@ -24,16 +24,10 @@ def project_at(root: Path, home: Path, settings: Settings) -> Project:
 
 def test_the_first_answer_counts() -> None:
     override = Settings(memory_path_override="/o/m", auto_memory_directory="/s/m")
-    assert paths.resolve(override, PROJECT) == paths.MemoryPlace(Path("/o/m"), "override")
+    assert paths.resolve(override, PROJECT) == Path("/o/m")
     setting = Settings(auto_memory_directory="/s/m")
-    assert paths.resolve(setting, PROJECT) == paths.MemoryPlace(Path("/s/m"), "setting")
-    place = paths.resolve(Settings(), PROJECT)
-    assert place == paths.MemoryPlace(PROJECT / "memory", "project")
-    assert (place.index, place.team, place.logs) == (
-        PROJECT / "memory/MEMORY.md",
-        PROJECT / "memory/team",
-        PROJECT / "memory/logs",
-    )
+    assert paths.resolve(setting, PROJECT) == Path("/s/m")
+    assert paths.resolve(Settings(), PROJECT) == PROJECT / "memory"
 
 
 REFUSED = ["", "memory", "./m", "~/m", "../m", "/", "/x", "/x/", "/x/..", "/x/y/..", "//host/share"]
@@ -62,16 +56,16 @@ def test_a_repository_cannot_move_memory(tmp_path: Path, home: Path) -> None:
     (root / ".git").mkdir()
     committed = root / ".reverie/settings.json"
     committed.write_text(json.dumps({"autoMemoryDirectory": "/home/user/.ssh"}))
-    assert paths.resolve(settings_of(root, home), PROJECT).given_by == "project"
+    assert paths.resolve(settings_of(root, home), PROJECT) == PROJECT / "memory"
     local = root / ".reverie/settings.local.json"
     local.write_text(json.dumps({"autoMemoryDirectory": "~/m"}))
-    assert paths.resolve(settings_of(root, home), PROJECT).given_by == "project"
+    assert paths.resolve(settings_of(root, home), PROJECT) == PROJECT / "memory"
     trusted.decide(home, local, local.read_bytes(), trusted=True)
-    assert paths.resolve(settings_of(root, home), PROJECT).folder == Path("/home/user/m")
+    assert paths.resolve(settings_of(root, home), PROJECT) == Path("/home/user/m")
     settings = settings_of(root, home, REVERIE_MEMORY_PATH_OVERRIDE="/srv/m")
-    assert paths.resolve(settings, PROJECT).folder == Path("/srv/m")
+    assert paths.resolve(settings, PROJECT) == Path("/srv/m")
     alias = settings_of(root, home, CLAUDE_COWORK_MEMORY_PATH_OVERRIDE="/srv/n")
-    assert paths.resolve(alias, PROJECT).folder == Path("/srv/n")
+    assert paths.resolve(alias, PROJECT) == Path("/srv/n")
 
 
 def git(*command: str, cwd: Path) -> None:
@@ -131,8 +125,8 @@ def test_a_look_writes_nothing(tmp_path: Path, home: Path) -> None:
 )
 def test_agents_have_three_scopes(scope: paths.Scope, folder: str) -> None:
     home, root = Path("/h"), Path("/r")
-    assert paths.agent_folder("team:reviewer", scope, home=home, root=root).folder == Path(folder)
-    below = paths.agent_folder("a", scope, home=home, root=root, remote_project=PROJECT).folder
+    assert paths.agent_folder("team:reviewer", scope, home=home, root=root) == Path(folder)
+    below = paths.agent_folder("a", scope, home=home, root=root, remote_project=PROJECT)
     assert (below == PROJECT / "agent-memory-local/a") == (scope == "local")
 
 

@@ -16,6 +16,7 @@ from anyio.from_thread import start_blocking_portal
 from reverie.apps.proxy import ProxyAddress, run, upstreams_of
 from reverie.middleware import EngineRules, ShadowRules
 from reverie.models import RulesModel
+from reverie.store import Project
 from reverie.world import Notice
 
 KEY = "a-client-key"
@@ -44,7 +45,9 @@ class Through:
 
 def rules(home: Path, notices: list[Notice], **given: Any) -> EngineRules:
     memory = given.pop("memory", True)
-    shadows = ShadowRules(home, {}, RulesModel, notices.append, memory=memory)
+    shadows = ShadowRules(
+        Project.personal(home=home, environ={}), RulesModel, notices.append, memory=memory
+    )
     return EngineRules(shadows, **given)
 
 

@@ -194,13 +194,13 @@ async def test_rule_07_what_was_sent_before_stays_as_it_was(through: Engine) -> 
 
 async def test_rule_08_nothing_is_a_decision(through: Engine, project: str) -> None:
     client = Client(through, folder=project)
-    with reverie.Memory(project, home=through.rules.shadows.home) as memory:
+    with reverie.Memory(project, home=through.rules.shadows.own.home) as memory:
         kept = [one.file for one in memory.list()]
         for file in kept:
             memory.remove(file)
     first = await client.says(ASK).asks()
     assert not reminders(first)
-    with reverie.Memory(project, home=through.rules.shadows.home) as memory:
+    with reverie.Memory(project, home=through.rules.shadows.own.home) as memory:
         memory.add(FACT)
     second = await client.says("And the others, in the same way?").asks()
     assert extends(second, first)
@@ -236,7 +236,7 @@ async def test_rule_09_what_was_forgotten_meanwhile_does_not_go_up_again(
     client = Client(through, folder=project)
     first = await client.says(ASK).asks()
     assert "real database" in reminders(first)[0]
-    with Folder(through.rules.shadows.home / "proxy") as folder:
+    with Folder(through.rules.shadows.own.home / "proxy") as folder:
         text = folder.read("decisions.jsonl").decode()
         folder.write("decisions.jsonl", text.replace("real database", "[forgotten]").encode())
     again = await client.says("And the others, in the same way?").asks()

@@ -76,9 +76,9 @@ def test_row_73_a_person_at_the_prompt_is_asked_once(
 
     monkeypatch.setattr("builtins.input", answers)
     place = Project.at(project)
-    ask_for_files(place, project, LineScreen())
+    ask_for_files(place, LineScreen())
     assert [one.path for one in IncludeApprovals(home).all()] == [
         str(Path(os.environ["HOME"], "passwords.txt"))
     ][:kept]
-    ask_for_files(place, project, LineScreen())
+    ask_for_files(place, LineScreen())
     assert len(asked) == 2 - kept

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from reverie.errors import PathRefused, StoreError
-from reverie.store import trusted
+from reverie.store import Project, trusted
 from reverie.tools import (
     MAX_WORDS,
     FileChange,
@@ -32,6 +32,10 @@ from reverie.tools import (
 from tests.tools.kit import Place, call, snapshot, use
 
 pytestmark = pytest.mark.spec("13")
+
+
+def project_of(place: Place) -> Project:
+    return Project.at(place.root, home=place.home, environ={})
 
 
 class Person:
@@ -371,13 +375,13 @@ async def test_an_answer_for_the_project_is_kept_in_the_local_settings(place: Pl
     person = Person(PermissionAnswer(True, "project"))
 
     async def kept(rule: PermissionRule) -> None:
-        await keep(place.home, place.root, rule)
+        await keep(project_of(place), rule)
 
     policy = PermissionPolicy(place.ground(), asker=person, keep=kept)
     await use(place.box(policy), "Bash", command="true")
     local = place.root / ".reverie" / "settings.local.json"
     assert json.loads(local.read_text()) == {"permissions": {"allow": ["Bash(true)"]}}
-    rules, problems = load_rules(home=place.home, root=place.root)
+    rules, problems = load_rules(project_of(place))
     assert rules == [PermissionRule("Bash", "true")]
     assert not problems
 
@@ -436,7 +440,7 @@ async def test_settings_that_cannot_be_read_are_not_written_over(place: Place, t
     local.parent.mkdir()
     local.write_text(text)
     with pytest.raises(StoreError):
-        await keep(place.home, place.root, PermissionRule("Bash", "x"))
+        await keep(project_of(place), PermissionRule("Bash", "x"))
     assert local.read_text() == text
 
 
@@ -444,7 +448,7 @@ async def test_a_linked_settings_folder_is_not_written_through(place: Place) -> 
     (place.root / ".reverie").symlink_to(place.outside)
     before = snapshot(place.outside)
     with pytest.raises(PathRefused):
-        await keep(place.home, place.root, PermissionRule("Bash", "x"))
+        await keep(project_of(place), PermissionRule("Bash", "x"))
     assert snapshot(place.outside) == before
 
 
@@ -453,12 +457,12 @@ def test_a_repository_may_only_deny(place: Place) -> None:
     folder.mkdir()
     both = {"permissions": {"allow": ["Bash"], "ask": ["Read"], "deny": ["Read(.env)", 7, "(("]}}
     (folder / "settings.json").write_text(json.dumps(both))
-    rules, problems = load_rules(home=place.home, root=place.root)
+    rules, problems = load_rules(project_of(place))
     assert rules == [PermissionRule("Read", ".env", "deny")]
     assert sum("may only deny" in p for p in problems) == 2
     assert sum("cannot be read" in p for p in problems) == 2
     (place.home / "settings.json").write_text('{"permissions": {"allow": ["Edit(src/**)"]}}')
-    assert PermissionRule("Edit", "src/**") in load_rules(home=place.home, root=place.root)[0]
+    assert PermissionRule("Edit", "src/**") in load_rules(project_of(place))[0]
 
 
 @pytest.mark.spec("15.trust")
@@ -467,15 +471,13 @@ async def test_local_settings_that_nobody_approved_may_only_deny(place: Place) -
     local = place.root / ".reverie" / "settings.local.json"
     local.parent.mkdir()
     local.write_text('{"permissions": {"allow": ["Bash"], "deny": ["Read(.env)"]}}')
-    assert load_rules(home=place.home, root=place.root)[0] == [
-        PermissionRule("Read", ".env", "deny")
-    ]
+    assert load_rules(project_of(place))[0] == [PermissionRule("Read", ".env", "deny")]
     with pytest.raises(StoreError, match="not trusted: nobody has approved it"):
-        await keep(place.home, place.root, PermissionRule("Edit", "a.py"))
+        await keep(project_of(place), PermissionRule("Edit", "a.py"))
     assert "a.py" not in local.read_text()
     trusted.decide(place.home, local, local.read_bytes(), trusted=True)
-    await keep(place.home, place.root, PermissionRule("Edit", "a.py"))
-    rules, problems = load_rules(home=place.home, root=place.root)
+    await keep(project_of(place), PermissionRule("Edit", "a.py"))
+    rules, problems = load_rules(project_of(place))
     assert {PermissionRule("Bash"), PermissionRule("Edit", "a.py")} <= set(rules)
     assert not problems
 
@@ -483,7 +485,7 @@ async def test_local_settings_that_nobody_approved_may_only_deny(place: Place) -
 @pytest.mark.parametrize("given", ['{"permissions": []}', '{"permissions": {"allow": "Bash"}}'])
 def test_odd_permissions_are_said(place: Place, given: str) -> None:
     (place.home / "settings.json").write_text(given)
-    rules, problems = load_rules(home=place.home, root=place.root)
+    rules, problems = load_rules(project_of(place))
     assert rules == []
     assert len(problems) == 1
 

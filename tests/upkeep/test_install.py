@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import InvalidInput, PathRefused, ReverieError
-from reverie.store import Changed
-from reverie.upkeep import CLIENTS, KnownClients, ProxyAddress, jsonc
+from reverie.store import Changed, Project
+from reverie.upkeep import CLIENTS, ClientSettings, ProxyAddress, jsonc
 from reverie.upkeep import install as plans
 
 pytestmark = pytest.mark.spec("18.client-settings")
@@ -197,24 +197,24 @@ def test_a_rule_of_another_shape_is_the_users_word(held: Any) -> None:
 
 
 @pytest.fixture
-def clients(tmp_path: Path) -> KnownClients:
+def clients(tmp_path: Path) -> ClientSettings:
     user = tmp_path / "user"
     user.mkdir()
-    return KnownClients({"HOME": str(user)}, tmp_path / "home")
+    return ClientSettings(Project.personal(home=tmp_path / "home", environ={"HOME": str(user)}))
 
 
-def settings(clients: KnownClients, text: str = '{"a": 1}\n') -> Path:
-    path = Path(clients.environ["HOME"]) / ".claude" / "settings.json"
+def settings(clients: ClientSettings, text: str = '{"a": 1}\n') -> Path:
+    path = Path(clients.project.environ["HOME"]) / ".claude" / "settings.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
     return path
 
 
-def installs(clients: KnownClients, name: str = "claude-code", port: int = 8788) -> None:
+def installs(clients: ClientSettings, name: str = "claude-code", port: int = 8788) -> None:
     clients.carry_out(clients.install(name, port))
 
 
-def uninstalls(clients: KnownClients, name: str = "claude-code") -> None:
+def uninstalls(clients: ClientSettings, name: str = "claude-code") -> None:
     change = clients.uninstall(name)
     assert change is not None
     clients.carry_out(change)
@@ -228,16 +228,16 @@ def everything(folder: str | Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", list(CLIENTS))
-def test_no_residue_where_there_was_nothing(clients: KnownClients, name: str) -> None:
+def test_no_residue_where_there_was_nothing(clients: ClientSettings, name: str) -> None:
     installs(clients, name)
-    assert everything(clients.environ["HOME"])
+    assert everything(clients.project.environ["HOME"])
     uninstalls(clients, name)
-    assert everything(clients.environ["HOME"]) == {}
+    assert everything(clients.project.environ["HOME"]) == {}
     assert not clients.sweep()
-    assert not clients.home.exists()
+    assert not clients.project.home.exists()
 
 
-def test_bytes_and_mode_come_back(clients: KnownClients) -> None:
+def test_bytes_and_mode_come_back(clients: ClientSettings) -> None:
     path = settings(clients, '{\r\n  "a": "\u00e9",\r\n  // b\r\n  "env": {}\r\n}')
     path.chmod(0o644)
     before = path.read_bytes()
@@ -250,7 +250,7 @@ def test_bytes_and_mode_come_back(clients: KnownClients) -> None:
 
 
 def test_another_port_replaces_the_first_and_goes_back_to_the_beginning(
-    clients: KnownClients,
+    clients: ClientSettings,
 ) -> None:
     path = settings(clients)
     before = path.read_bytes()
@@ -265,7 +265,7 @@ def test_another_port_replaces_the_first_and_goes_back_to_the_beginning(
 
 
 def test_a_link_is_followed_to_its_file_and_stays_one(
-    clients: KnownClients, tmp_path: Path
+    clients: ClientSettings, tmp_path: Path
 ) -> None:
     path = settings(clients)
     kept = tmp_path / "dotfiles.json"
@@ -283,7 +283,7 @@ def test_a_link_is_followed_to_its_file_and_stays_one(
 
 
 def test_a_dangling_link_a_folder_a_second_name_and_read_only_are_refused(
-    clients: KnownClients,
+    clients: ClientSettings,
 ) -> None:
     path = settings(clients)
     path.chmod(0o444)
@@ -304,7 +304,7 @@ def test_a_dangling_link_a_folder_a_second_name_and_read_only_are_refused(
 
 
 @pytest.mark.parametrize("text", ['{"a": 1', "\x00", "[]"])
-def test_broken_settings_are_named_and_not_touched(clients: KnownClients, text: str) -> None:
+def test_broken_settings_are_named_and_not_touched(clients: ClientSettings, text: str) -> None:
     path = settings(clients, text)
     with pytest.raises(InvalidInput) as caught:
         clients.install("claude-code")
@@ -313,14 +313,16 @@ def test_broken_settings_are_named_and_not_touched(clients: KnownClients, text: 
     assert list(clients.installed()) == []
 
 
-def test_bytes_that_are_no_text_are_refused(clients: KnownClients) -> None:
+def test_bytes_that_are_no_text_are_refused(clients: ClientSettings) -> None:
     path = settings(clients)
     path.write_bytes(b'{"a": "\xff"}')
     with pytest.raises(PathRefused, match="UTF-8"):
         clients.install("claude-code")
 
 
-def test_a_file_that_changes_while_the_user_reads_is_not_overwritten(clients: KnownClients) -> None:
+def test_a_file_that_changes_while_the_user_reads_is_not_overwritten(
+    clients: ClientSettings,
+) -> None:
     path = settings(clients)
     change = clients.install("claude-code")
     path.write_text('{"b": 2}')
@@ -331,7 +333,7 @@ def test_a_file_that_changes_while_the_user_reads_is_not_overwritten(clients: Kn
     assert path.read_text() == '{"b": 2}'
 
 
-def test_settings_the_user_has_broken_since_are_named_and_kept(clients: KnownClients) -> None:
+def test_settings_the_user_has_broken_since_are_named_and_kept(clients: ClientSettings) -> None:
     path = settings(clients)
     installs(clients)
     broken = path.read_text() + "}"
@@ -342,7 +344,7 @@ def test_settings_the_user_has_broken_since_are_named_and_kept(clients: KnownCli
     assert list(clients.installed()) == ["claude-code"]
 
 
-def test_settings_the_user_has_removed_since_are_no_hindrance(clients: KnownClients) -> None:
+def test_settings_the_user_has_removed_since_are_no_hindrance(clients: ClientSettings) -> None:
     path = settings(clients)
     installs(clients)
     path.unlink()
@@ -352,10 +354,10 @@ def test_settings_the_user_has_removed_since_are_no_hindrance(clients: KnownClie
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"client": 1}', '{"patches": 3}'])
-def test_a_damaged_note_says_what_to_do(clients: KnownClients, text: str) -> None:
+def test_a_damaged_note_says_what_to_do(clients: ClientSettings, text: str) -> None:
     settings(clients)
     installs(clients)
-    (clients.home / "installed" / "claude-code.json").write_text(text)
+    (clients.project.home / "installed" / "claude-code.json").write_text(text)
     with pytest.raises(ReverieError, match="by hand"):
         clients.uninstall("claude-code")
 
@@ -367,7 +369,7 @@ def test_the_folder_that_clients_are_pointed_to_is_followed(tmp_path: Path) -> N
         "CODEX_HOME": str(tmp_path / "x"),
         "XDG_CONFIG_HOME": str(tmp_path / "o"),
     }
-    clients = KnownClients(environ, tmp_path / "home")
+    clients = ClientSettings(Project.personal(home=tmp_path / "home", environ=environ))
     (tmp_path / "o" / "opencode").mkdir(parents=True)
     (tmp_path / "o" / "opencode" / "opencode.jsonc").write_text("{ } // mine")
     files = {name: str(clients.install(name).path.relative_to(tmp_path)) for name in CLIENTS}
@@ -378,7 +380,7 @@ def test_the_folder_that_clients_are_pointed_to_is_followed(tmp_path: Path) -> N
     }
 
 
-def test_what_was_kept_and_the_token_are_for_their_owner_alone(clients: KnownClients) -> None:
+def test_what_was_kept_and_the_token_are_for_their_owner_alone(clients: ClientSettings) -> None:
     installs(clients)
-    for path in clients.home.rglob("*"):
+    for path in clients.project.home.rglob("*"):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)

@@ -337,8 +337,7 @@ def test_a_server_that_is_away_is_said_and_the_rest_stands(
     shared: tuple[Page, Mate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page, _ = shared
-    environ = {**page.desk.place.environ, "REVERIE_TEAM_TOKEN": "wrong"}
-    object.__setattr__(page.desk.place, "environ", environ)
+    monkeypatch.setenv("REVERIE_TEAM_TOKEN", "wrong")
     shown = words(page.settled("/team").text)
     assert "The other side cannot be asked." in shown
     assert "Nothing was pulled yet." in shown

@@ -9,7 +9,6 @@ its session.
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -141,7 +140,7 @@ class AgentBuilder:
         agent, project, settings = self.agent, self.project, self.project.settings
         servers.join(self.tools)
         each = settings.restore_skill_tokens * settings.text_bytes_per_token
-        rules = path_rules(project.cwd, settings, home=project.home, environ=project.environ)
+        rules = path_rules(project)
         top = project.worktree
         news = AgentNews(lambda: agent.crew)
         reads = PathRules(rules, top, lambda: agent.toolbox.context.reads)
@@ -364,25 +363,23 @@ def policy_for(
     held: ProjectRules | None,
 ) -> PermissionPolicy:
     """What it may do unasked, what it asks for, and what it may not do."""
-    rules, problems = load_rules(home=place.home, root=place.root)
+    rules, problems = load_rules(place)
     rules = (*rules, *(PermissionRule(name) for name in ("Remember", "Forget", "Snip")))
     for problem in problems:
         session.world.say(Notice("permissions", problem, "warning"))
-    ground = PermissionRoots.of(place.worktree, Path(place.user_home), place.home)
     stored = tool_results_folder(session.library.path, session.id)
     root = memories.folder if isinstance(memories, AgentMemory) else memories and memories.root
-    own = () if root is None else (Path(os.path.realpath(root)),)
-    readable = (Path(os.path.realpath(stored)), *own)
-    ground = replace(ground, readable=readable, writable=own)
+    own = () if root is None else (root,)
+    roots = PermissionRoots.of(place, readable=(stored, *own), writable=own)
 
     async def kept(rule: PermissionRule) -> None:
         try:
-            await keep(place.home, place.root, rule)
+            await keep(place, rule)
         except StoreError as error:  # the call was allowed all the same
             session.world.say(Notice("permissions", str(error), "warning"))
 
     concern = None if held is None else held.concern
-    return PermissionPolicy(ground, mode=mode, rules=rules, asker=asker, keep=kept, concern=concern)
+    return PermissionPolicy(roots, mode=mode, rules=rules, asker=asker, keep=kept, concern=concern)
 
 
 def guards_for(
@@ -434,14 +431,9 @@ def memory_tools_for(memories: Memories | None, flags: Flags) -> tuple[Tool, ...
 
 def agent_hooks(place: Project, session: Session) -> Hooks:
     """Those of the person and of the project."""
-    settings = session.world.settings
     return hooks_for(
         session.id,
-        str(place.cwd),
-        home=place.home,
-        root=place.root,
-        seconds=settings.hook_seconds,
-        simple=settings.simple,
+        place,
         say=session.world.say,
         claude=claude_settings(place.home, place.worktree, place.environ),
         transcript=str(session.library.path / f"{session.id}.jsonl"),

@@ -86,7 +86,7 @@ async def agent_servers(place: Project, say: Say) -> AsyncGenerator[AgentServers
     """The servers of a place, for as long as an agent is there; none in simple mode."""
     found = McpServers()
     if not place.settings.simple:
-        found = find_servers(place.home, place.worktree, place.environ)
+        found = find_servers(place)
     for problem in found.problems:
         say(Notice(KIND, problem, "warning"))
     made = _connections(found, place, say)

@@ -66,8 +66,7 @@ def head_context(project: Project, clock: Clock, memories: Memories | None, say:
     scanned = () if memories is None else memories.folder.scan()
     young = () if memories is None else young_memories(memories, project.settings, scanned)
     found = gather(
-        project.cwd, project.settings, home=project.home, environ=project.environ, memory=folder,
-        young=young, scanned=scanned, team=is_on(project), say=say,
+        project, memory=folder, young=young, scanned=scanned, team=is_on(project), say=say
     )  # fmt: skip
     here = surroundings(project.cwd, clock.now())
     return f"{found.text}\n{here}" if found.text else here

@@ -139,13 +139,12 @@ async def _engine(memory: Memory, say: Say, *, learns: bool) -> Engine:
     project = replace(project, cwd=project.root)
     folder = str(project.root)
     shadows = ShadowRules(
-        project.home,
-        project.environ,
+        project,
         RulesModel,
         say,
         memory=not project.settings.memory_off(),
         learns=learns,
-        place=lambda _: project,
+        is_alone=True,
         memories=lambda _: OpenMemory.of(project, say=say).store,
     )
     project.claim()

@@ -420,8 +420,7 @@ def _saved(one: OpenMemory, done: Remembered) -> Saved:
     from reverie.api.values import Saved
 
     if done.queued is not None:
-        why = "; ".join(f"{found.rule}: {found.words}" for found in done.queued.evidence)
-        return Saved("queued", done.key, done.queued.text, reason=why)
+        return Saved("queued", done.key, done.queued.text, reason=done.queued.reason)
     text = one.store.folder.read(done.key).body.strip()
     if done.saved is None:
         return Saved("unchanged", done.key, text, reason="it is there already")

@@ -109,7 +109,7 @@ def _found(one: OpenMemory, hit: RecallHit, now: float) -> Found | None:
         age(hit.saved, now),
         hit.saved,
         trust,
-        one.project.scope,
+        one.scope,
         hit.clear,
         hit.why,
     )
@@ -161,7 +161,7 @@ def _source(one: OpenMemory, quote: Quote, now: float) -> Found:
         quote.score,
         age=age(hit.saved, now),
         saved=hit.saved,
-        scope=one.project.scope,
+        scope=one.scope,
     )
 
 
@@ -206,7 +206,7 @@ def _entry(one: OpenMemory, file: TopicFile) -> Found:
         age=age(file.modified, time.time()),
         saved=file.modified,
         trust=one.trust(file.key).label,
-        scope=one.project.scope,
+        scope=one.scope,
     )
 
 
@@ -265,7 +265,7 @@ def _indexes(project: Project, tokens: int, say: Say) -> list[str]:
     found: list[str] = []
     for one in lend_memories(project, say):
         rows = [row for row in one.store.folder.index_sent().text.splitlines() if row.strip()]
-        title = f"Index of the {one.project.scope}'s memory:"
+        title = f"Index of the {one.scope}'s memory:"
         kept: list[str] = []
         for row in rows:
             if _tokens("\n".join([title, *kept, row])) + 20 > tokens:
@@ -341,10 +341,10 @@ def pending(project: Project, say: Say) -> list[Pending]:
             Pending(
                 item.id,
                 item.key,
-                TopicFile(item.key, item.text.encode("utf-8", "replace")).body.strip(),
+                item.body,
                 item.at,
                 origin_value(item.origin),
-                "; ".join(f"{found.rule}: {found.words}" for found in item.evidence),
+                item.reason,
             )
             for item in one.store.review.items()
         ]

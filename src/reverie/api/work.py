@@ -18,14 +18,12 @@ from reverie.api.values import Checked, Dreamt, Fault, Forgotten, Saved
 from reverie.concurrency import run
 from reverie.embedded import EmbeddedModel
 from reverie.errors import BudgetExceeded, InvalidMessage, NotFound
-from reverie.memory.format.entry import TopicFile
 from reverie.memory.versions import Origin
 from reverie.session.dream import doors
 from reverie.session.dream.run import dream as dream_once
 from reverie.session.extraction.past import Learned, PastSession
 from reverie.session.open_memory import OpenMemory, lend_memory
 from reverie.store.lock import FileLock
-from reverie.store.memories import Memories
 from reverie.store.project import Project
 from reverie.transcript.blocks import text_block
 from reverie.transcript.records import AssistantMessage, Entry, UserMessage
@@ -91,22 +89,19 @@ def _learn(project: Project, past: PastSession, model: Model | None, say: Say) -
             say(Notice("extraction", f"{key} was not saved: {why}"))
         if done.over_budget:
             raise BudgetExceeded(done.stopped)
-        return list(_learned(opened.store, done))
+        return list(_learned(opened, done))
 
 
-def _learned(memories: Memories, done: Learned) -> Iterator[Saved]:
+def _learned(opened: OpenMemory, done: Learned) -> Iterator[Saved]:
     for key in done.written:
         try:
-            text = memories.folder.read(key).body.strip()
+            text = opened.store.folder.read(key).body.strip()
         except NotFound:
             text = ""
-        steps = memories.history.log(key)
-        yield Saved("saved", key, text, steps[-1].id if steps else "")
-    for item in memories.review.items():
+        yield Saved("saved", key, text, opened.newest_change(key))
+    for item in opened.store.review.items():
         if item.key in done.queued:
-            text = TopicFile(item.key, item.text.encode("utf-8", "replace")).body.strip()
-            why = "; ".join(f"{one.rule}: {one.words}" for one in item.evidence)
-            yield Saved("queued", item.key, text, reason=why)
+            yield Saved("queued", item.key, item.body, reason=item.reason)
 
 
 def _entries(messages: Sequence[object]) -> Iterator[Entry]:

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from reverie.errors import PathRefused
-from reverie.light import dataclass
-from reverie.memory.format.entry import INDEX, LOGS, TEAM
+from reverie.memory.format.entry import LOGS
 from reverie.settings import Settings
 
 Scope: TypeAlias = Literal["user", "project", "local"]
@@ -34,39 +33,18 @@ _DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\Z)", re.IGNORECASE)
 _LONGEST_TYPE = 64
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryPlace:
-    """A memory folder, and who said that it lies there."""
-
-    folder: Path
-    given_by: Literal["override", "setting", "project", "agent"]
-
-    @property
-    def index(self) -> Path:
-        return self.folder / INDEX
-
-    @property
-    def team(self) -> Path:
-        return self.folder / TEAM
-
-    @property
-    def logs(self) -> Path:
-        return self.folder / LOGS
-
-
 def base(settings: Settings, home: Path) -> Path:
     """What stands in for home as the base of memory."""
     remote = settings.remote_memory_dir
     return home if remote is None else allowed(remote)
 
 
-def resolve(settings: Settings, project: Path) -> MemoryPlace:
-    """The memory folder; `project` is the project's folder below `base`."""
-    if settings.memory_path_override is not None:
-        return MemoryPlace(allowed(settings.memory_path_override), "override")
-    if settings.auto_memory_directory is not None:
-        return MemoryPlace(allowed(settings.auto_memory_directory), "setting")
-    return MemoryPlace(project / FOLDER, "project")
+def resolve(settings: Settings, project: Path) -> Path:
+    """Return the memory folder; `project` is the project's folder below `base`."""
+    given = settings.memory_path_override
+    if given is None:
+        given = settings.auto_memory_directory
+    return project / FOLDER if given is None else allowed(given)
 
 
 def allowed(text: str) -> Path:
@@ -114,19 +92,19 @@ def agent_folder(
     home: Path,
     root: Path,
     remote_project: Path | None = None,
-) -> MemoryPlace:
-    """The memory folder of one type of agent.
+) -> Path:
+    """Return the memory folder of one type of agent.
 
     `root` is the canonical root of the repository; `remote_project` the project's folder below
     a remote base, which takes the place of local agent memory where there is one.
     """
     name = agent_name(agent)
     if scope == "user":
-        return MemoryPlace(home / AGENTS / name, "agent")
+        return home / AGENTS / name
     if scope == "project":
-        return MemoryPlace(root / DOTFOLDER / AGENTS / name, "agent")
+        return root / DOTFOLDER / AGENTS / name
     above = root / DOTFOLDER if remote_project is None else remote_project
-    return MemoryPlace(above / LOCAL_AGENTS / name, "agent")
+    return above / LOCAL_AGENTS / name
 
 
 def agent_name(agent: str) -> str:

@@ -116,7 +116,7 @@ class Engine:
     def __init__(self, rules: EngineRules) -> None:
         self.rules = rules
         self.figures = TrafficCounts()
-        self._log = DecisionLog(rules.shadows.home / PLACE)
+        self._log = DecisionLog(rules.shadows.own.home / PLACE)
         self._known = Known()
         self._ends = Ends()
         self.shadows = Shadows(rules.shadows, self._log)
@@ -165,7 +165,7 @@ class Engine:
             body = scan(text, form, caller.seed, caller.thread, self._known)
             folder = self._began(caller) or self._own(key, project, person)
         elif not project:  # a place for stored results alone
-            folder = str(self.rules.shadows.home / PLACE / "keys" / caller.seed.hex()[:16])
+            folder = str(self.rules.shadows.own.home / PLACE / "keys" / caller.seed.hex()[:16])
             if not os.path.isdir(folder):
                 Folder(Path(folder)).close()
         kind = kind_of(body, headers)
@@ -180,14 +180,14 @@ class Engine:
     def _project(self, body: Body, caller: Caller, headers: Mapping[str, str]) -> str:
         """The folder that a client works in, none of ours; "" where it is not known."""
         named = self.rules.folder or self._began(caller) or folder_of(body, headers)
-        ours = [os.path.realpath(self.rules.shadows.home / one) for one in (PLACE, "projects")]
+        ours = [os.path.realpath(self.rules.shadows.own.home / one) for one in (PLACE, "projects")]
         if not self.rules.folder and os.path.realpath(named).startswith(tuple(ours)):
             return ""
         return named if os.path.isabs(named) and os.path.isdir(named) else ""
 
     def _own(self, key: bytes, project: str, person: str) -> str:
         """The folder of a person's in a project; without one, of those behind a key."""
-        home, environ = self.rules.shadows.home, self.rules.shadows.environ
+        home, environ = self.rules.shadows.own.home, self.rules.shadows.own.environ
         if project:
             root = places.canonical_root(Path(project))
             around = places.project_folder(home, root, environ=environ)
@@ -265,7 +265,9 @@ class Engine:
         window = context_window(model, known=known, fallback=fallback)
         scaled = rules.settings.scaled(window)
         whole = scaled.read_whole * scaled.text_bytes_per_token
-        return ResultLimits(rules.characters, str(rules.shadows.home / "projects"), reader, whole)
+        return ResultLimits(
+            rules.characters, str(rules.shadows.own.home / "projects"), reader, whole
+        )
 
     def _written(
         self, asked: Asked, made: OutgoingPlan, data: bytes, shadow: Shadow | None, *, taken: bool

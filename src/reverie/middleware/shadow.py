@@ -60,35 +60,31 @@ Decided = dict[tuple[str, str, str], ResultDecided]
 class ShadowRules:
     """How shadows are opened."""
 
-    home: Path
-    environ: Mapping[str, str]
+    own: Project  # of the person in whose home they are kept
     worker: Callable[[str, Settings], Model]  # who works behind a conversation with that model
     say: Say
     memory: bool = True
     learns: bool = True
-    place: Callable[[str], Project] | None = None  # of a folder, where not every one has its own
+    is_alone: bool = False  # `own` is the project of every conversation
     memories: Callable[[Project], Memories | None] | None = None
 
-    def placed(self, asked: Asked) -> Project:
-        """The project around a folder; no setting puts what is a person's where another's is."""
-        if self.place is not None:
-            return self.place(asked.folder)
-        own, is_person = Path(asked.folder), asked.memory and asked.folder != asked.project
+    def project_of(self, asked: Asked) -> Project:
+        """Return the project around a folder; what is a person's is kept in that folder alone."""
+        if self.is_alone:
+            return self.own
+        folder, is_person = Path(asked.folder), asked.memory and asked.folder != asked.project
         if is_person:
-            claim_address(self.home, own, environ=self.environ)
-        found = project_at(Path(asked.project or own), self.home, self.environ)
-        if not is_person:
-            return found
-        apart = replace(found.settings, memory_path_override=None, auto_memory_directory=None)
-        return replace(found, top=own, cwd=own, root=own, settings=apart)
+            claim_address(self.own.home, folder, environ=self.own.environ)
+        found = project_at(Path(asked.project or folder), self.own.home, self.own.environ)
+        return replace(found.at_address(folder), cwd=folder) if is_person else found
 
-    def opened(self, place: Project) -> Memories | None:
-        """The memory of a project; None where there is to be none."""
+    def open_memory(self, project: Project) -> Memories | None:
+        """Open the memory of a project; None where there is to be none."""
         if not self.memory:
             return None
         if self.memories is not None:
-            return self.memories(place)
-        return session_memory(place, time.time, self.say)
+            return self.memories(project)
+        return session_memory(project, time.time, self.say)
 
 
 class Shadow:

@@ -76,26 +76,26 @@ class Shadows:
         return next((known[at].session for at in (again, *asked.chains()) if at in known), "")
 
     async def _begun(self, asked: Asked, session: str) -> Shadow:
-        place = await to_thread.run_sync(self._rules.placed, asked)
-        opened = await self._opened(place, asked, session)
+        project = await to_thread.run_sync(self._rules.project_of, asked)
+        opened = await self._opened(project, asked, session)
         line = session_line(asked.main, opened.id, asked.folder)
         if session != opened.id:
             await to_thread.run_sync(self._log.note, [line])
         rules = None
         if opened.memories is not None:
-            found = ProjectRules(opened.memories, place.root, place.cwd, place.user_home)
+            found = ProjectRules(opened.memories, project.root, project.cwd, project.user_home)
             rules = CallRules(found, opened.id)
         return Shadow(opened, asked.main, asked.folder, self._log, self.decided, rules)
 
-    async def _opened(self, place: Project, asked: Asked, session: str) -> Session:
+    async def _opened(self, project: Project, asked: Asked, session: str) -> Session:
         rules = self._rules
-        model = rules.worker(str(asked.body.members.get("model") or "unknown"), place.settings)
-        memories = rules.opened(place) if asked.memory else None
+        model = rules.worker(str(asked.body.members.get("model") or "unknown"), project.settings)
+        memories = rules.open_memory(project) if asked.memory else None
         wish = partial(
             SessionOptions,
-            place.cwd,
+            project.cwd,
             model=model,
-            place=place,
+            place=project,
             say=rules.say,
             when_added=(),
             before_a_request=(),

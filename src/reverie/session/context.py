@@ -39,7 +39,7 @@ from reverie.store.home import canonical_root
 from reverie.store.memory import MemoryFolder
 from reverie.store.plain import open_plain, read_open
 from reverie.store.private import is_secret
-from reverie.store.project import Project, work_root
+from reverie.store.project import Project
 from reverie.tools import globs
 from reverie.world import Notice, Say, say_nothing
 
@@ -164,55 +164,41 @@ def _is_at(fd: int, real: str) -> bool:
         return os.path.realpath(real) == real
 
 
-def instruction_files(
-    cwd: Path,
-    settings: Settings,
-    *,
-    home: Path,
-    environ: Mapping[str, str],
-    managed: Path = MANAGED,
-) -> Collected:
-    """All instruction files for a session that works in `cwd`."""
-    here = Path(os.path.realpath(cwd))
-    top = work_root(here)
-    return _collected(here, top, settings, home, environ, managed)
+def instruction_files(project: Project, *, managed: Path = MANAGED) -> Collected:
+    """Read all instruction files for a session in a project's working folder."""
+    return _collect(project, _sources(project, managed))
 
 
-def path_rules(
-    cwd: Path, settings: Settings, *, home: Path, environ: Mapping[str, str]
-) -> tuple[PathRule, ...]:
-    """The rules that wait for a file they are meant for; nothing but folders of rules is read."""
-    here = Path(os.path.realpath(cwd))
-    top = work_root(here)
-    return _collected(here, top, settings, home, environ, MANAGED, rules=True).rules
+def path_rules(project: Project) -> tuple[PathRule, ...]:
+    """Read the rules that wait for a file they are meant for, and only folders of rules."""
+    places = _sources(project, MANAGED)
+    folders = tuple(one for one in places if one.folder and os.path.isdir(one.path))
+    return _collect(project, folders).rules if folders else ()
 
 
-def _collected(
-    here: Path,
-    top: Path,
-    settings: Settings,
-    home: Path,
-    environ: Mapping[str, str],
-    managed: Path,
-    *,
-    rules: bool = False,
-) -> Collected:
-    claude = str(claude_home(environ))
-    places = instructions.sources(
-        managed=str(managed), home=str(home), top=str(top), cwd=str(here), claude=claude
+def _sources(project: Project, managed: Path) -> tuple[instructions.InstructionSource, ...]:
+    """Return where instruction files of a project may lie."""
+    return instructions.sources(
+        managed=str(managed),
+        home=str(project.home),
+        top=str(project.worktree),
+        cwd=os.path.realpath(project.cwd),
+        claude=str(claude_home(project.environ)),
     )
-    if rules:
-        places = tuple(one for one in places if one.folder and os.path.isdir(one.path))
-    if not places:
-        return Collected(())
-    user = environ.get("HOME", "") or os.path.expanduser("~")
-    reader = DiskReader(top, IncludeApprovals(home), excludes=_left_out(home, top, environ))
-    return instructions.collect(places, reader, user=user, top=str(top), settings=settings)
 
 
-def _left_out(home: Path, top: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
+def _collect(project: Project, places: Sequence[instructions.InstructionSource]) -> Collected:
+    top, excluded = project.worktree, _excluded(project)
+    reader = DiskReader(top, IncludeApprovals(project.home), excludes=excluded)
+    return instructions.collect(
+        places, reader, user=project.user_home, top=str(top), settings=project.settings
+    )
+
+
+def _excluded(project: Project) -> tuple[str, ...]:
     """What the user excludes anywhere; a project may exclude what lies in it."""
-    files = (*settings_files(home=home, root=top), *claude_settings(home, top, environ))
+    home, top = project.home, project.worktree
+    files = (*settings_files(home=home, root=top), *claude_settings(home, top, project.environ))
     own = excludes(tuple(one for one in files if one.origin.trusted))
     theirs = excludes(tuple(one for one in files if not one.origin.trusted))
     inside = f"{os.path.realpath(top)}/"
@@ -290,11 +276,8 @@ class Context:
 
 
 def gather(
-    cwd: Path,
-    settings: Settings,
+    project: Project,
     *,
-    home: Path,
-    environ: Mapping[str, str],
     memory: MemoryFolder | None = None,
     young: Sequence[InstructionFile] = (),
     scanned: Sequence[ManifestLine] | None = None,
@@ -303,7 +286,7 @@ def gather(
     say: Say = say_nothing,
 ) -> Context:
     """Instruction files, the memory index, then memories sent whole: the head's context."""
-    collected = instruction_files(cwd, settings, home=home, environ=environ, managed=managed)
+    collected = instruction_files(project, managed=managed)
     for warning in collected.warnings:
         say(Notice("instructions", warning, "warning"))
     if collected.unapproved:
@@ -331,10 +314,7 @@ def remembering_head(
     section = memory_section(settings, folder, by_itself=True, say=say)
     scanned = folder.scan()
     found = gather(
-        project.cwd,
-        settings,
-        home=project.home,
-        environ=project.environ,
+        project,
         memory=folder,
         young=(
             *_wider_memories(wider, settings, say),

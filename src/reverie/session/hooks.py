@@ -26,6 +26,7 @@ from reverie.settings import POLICY, Problem, environment
 from reverie.settings.kinds import REFUSED
 from reverie.settings.sources import SettingsFile, settings_files
 from reverie.settings.values import parse_object
+from reverie.store.project import Project
 from reverie.tools.tool import ToolFailed
 from reverie.transcript.blocks import dump, text_block
 from reverie.transcript.records import Attached
@@ -360,28 +361,25 @@ async def heard(
 
 def hooks_for(
     session: str,
-    cwd: str,
+    project: Project,
     *,
-    home: Path,
-    root: Path,
-    seconds: float,
-    simple: bool = False,
     say: Say = say_nothing,
     policy: Path = POLICY,
     claude: Sequence[SettingsFile] = (),
     transcript: str = "",
 ) -> Hooks:
-    """The hooks of a session; none in simple mode. What was not taken is said."""
-    if simple:
+    """Return the hooks of a session, none in simple mode; say what was not taken."""
+    if project.settings.simple:
         return NO_HOOKS
-    hooks, problems = load_hooks(home=home, root=root, policy=policy, claude=claude)
+    root = project.root
+    hooks, problems = load_hooks(home=project.home, root=root, policy=policy, claude=claude)
     for problem in problems:
         say(Notice("hooks", str(problem), "warning"))
     return Hooks(
         hooks,
         session=session,
-        cwd=cwd,
-        seconds=seconds,
+        cwd=str(project.cwd),
+        seconds=project.settings.hook_seconds,
         say=say,
         project=str(root),
         transcript=transcript,

@@ -43,12 +43,13 @@ class OpenMemory:
     the index, so that looking leaves no trace.
     """
 
-    def __init__(self, project: Project, now: Callable[[], float], say: Say) -> None:
+    def __init__(self, project: Project, now: Callable[[], float] | None, say: Say) -> None:
         self.project = project
+        self.scope = project.scope
         self.listener = say
         self.lock = threading.RLock()
         self.users = 0
-        self._now = now
+        self._now = now or time.time
         self._store: Memories | None = None
         self._index: MemoryIndex | None = None
         self._folder: MemoryFolder | None = None
@@ -58,7 +59,7 @@ class OpenMemory:
 
     @classmethod
     def of(
-        cls, project: Project, *, now: Callable[[], float] = time.time, say: Say = say_nothing
+        cls, project: Project, *, now: Callable[[], float] | None = None, say: Say = say_nothing
     ) -> OpenMemory:
         """Open a project's memory; close it, or use it as a context."""
         return cls(project, now, say)
@@ -193,6 +194,19 @@ class OpenMemory:
         steps = self.store.history.log(key)
         return steps[-1].id if steps else ""
 
+    def begin(self, say: Say) -> None:
+        """Begin a call: its notices go there, and what was taken away or replaced is opened again;
+        what was cut off while it landed is finished before anybody looks."""
+        self.listener = say
+        if not self.is_current():
+            self.close()
+            _ = self.store
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the store is open."""
+        return self._store is not None
+
     def is_current(self) -> bool:
         """Whether the store is open, and its folders are those that it opened."""
         store = self._store
@@ -258,31 +272,39 @@ class MemoryPool:
 
     @contextmanager
     def lend(self, project: Project, say: Say) -> Generator[OpenMemory]:
-        """Open a memory for one call; others that want it wait."""
-        one = self._take(project)
-        try:
-            with one.lock:
-                one.listener = say
-                if not one.is_current():
-                    one.close()
-                    _ = one.store  # what was cut off is finished before anybody looks
-                yield one
-        finally:
-            self._give_back(one)
+        """Open a memory for one call, made where it is missing; others that want it wait."""
+        with self._take(project) as one:
+            one.begin(say)
+            yield one
 
-    def _take(self, project: Project) -> OpenMemory:
-        key = (project.home, project.root, project.settings, project.scope)
+    @contextmanager
+    def find(self, project: Project, say: Say) -> Generator[OpenMemory | None]:
+        """Open a memory for one call; None where there is none."""
+        with self._take(project) as one:
+            is_there = one.is_current() or project.has_memory
+            if is_there:
+                one.begin(say)
+            yield one if is_there else None
+
+    @contextmanager
+    def _take(self, project: Project) -> Generator[OpenMemory]:
+        key = (project.home, project.root, project.settings, project.user, project.agent)
         with self._lock:
-            one = self._known.setdefault(key, OpenMemory.of(project))
+            one = self._known.get(key)
+            if one is None:
+                one = self._known[key] = OpenMemory.of(project)
             self._known.move_to_end(key)
             one.users += 1
             self._close_idle()
-            return one
-
-    def _give_back(self, one: OpenMemory) -> None:
-        with self._lock:
-            one.users -= 1
-            self._close_idle()
+        try:
+            with one.lock:
+                yield one
+        finally:
+            with self._lock:
+                one.users -= 1
+                if not one.users and not one.is_open:
+                    self._known.pop(key, None)
+                self._close_idle()
 
     def _close_idle(self) -> None:
         """Close those unused for longest; one that is in use is never closed."""
@@ -308,8 +330,8 @@ def lend_memory(project: Project, say: Say) -> AbstractContextManager[OpenMemory
 def lend_memories(project: Project, say: Say) -> Iterator[OpenMemory]:
     """Open each memory from a project outwards, the narrowest first, one at a time."""
     for part in project.outwards():
-        if part.has_memory:
-            with lend_memory(part, say) as one:
+        with _shared.find(part, say) as one:
+            if one is not None:
                 yield one
 
 

@@ -31,6 +31,7 @@ from typing import Any, cast
 
 from reverie.errors import InvalidInput, NotFound, StoreError
 from reverie.light import dataclass
+from reverie.memory.format.entry import TopicFile
 from reverie.memory.trust import Evidence, trust_of
 from reverie.memory.versions import Origin
 from reverie.memory.words import ForgetWords, fold, unescaped
@@ -176,6 +177,16 @@ class ReviewItem:
     at: float
     origin: Origin
     evidence: tuple[Evidence, ...]
+
+    @property
+    def body(self) -> str:
+        """Its text without the head."""
+        return TopicFile(self.key, self.text.encode("utf-8", "replace")).body.strip()
+
+    @property
+    def reason(self) -> str:
+        """Why it waits, in a line."""
+        return "; ".join(f"{found.rule}: {found.words}" for found in self.evidence)
 
 
 class Review:

@@ -14,16 +14,17 @@ from reverie.settings.trust import distrust
 from reverie.store import trusted
 from reverie.store.files import Folder
 from reverie.store.plain import digest
+from reverie.store.project import Project
 
 FOLDER = ".reverie"
 LOCAL = "settings.local.json"
 
 
-def change(home: Path, root: Path, edit: Callable[[str], str], refusal: str) -> Path:
+def change(project: Project, edit: Callable[[str], str], refusal: str) -> Path:
     """Put the text that `edit` makes of the file's in its place; an empty one removes the file.
     StoreError says `refusal` where the file is not one that the user approved."""
-    path = root / FOLDER / LOCAL
-    with Folder(root, create=False) as project, project.sub(FOLDER) as folder:
+    home, path = project.home, project.root / FOLDER / LOCAL
+    with Folder(project.root, create=False) as above, above.sub(FOLDER) as folder:
         try:
             data = folder.read(LOCAL)
         except NotFound:

@@ -121,16 +121,12 @@ class Project:
         folder = self.root if self.is_address else self.folder()
         kept = places.transcripts_folder(folder, self.home, self.environ)
         root = addresses.address_folder(kept, user, agent)
-        return replace(
-            self,
-            root=root,
-            cwd=root if self.name or self.scope == "personal" else self.cwd,
-            settings=_kept_apart(self.settings),
-            user=user,
-            agent=agent,
-            is_address=True,
-            outer=outer,
-        )
+        cwd = root if self.name or self.scope == "personal" else self.cwd
+        return replace(self.at_address(root), cwd=cwd, user=user, agent=agent, outer=outer)
+
+    def at_address(self, root: Path) -> Project:
+        """Return it with its memory and sessions in an address's own folder."""
+        return replace(self, root=root, settings=_kept_apart(self.settings), is_address=True)
 
     def outwards(self) -> tuple[Project, ...]:
         """Return this one and those around it, the narrowest first, never one beside it."""
@@ -191,7 +187,7 @@ class Project:
         if self.is_address and self.settings.remote_memory_dir is None:
             return self.root / paths.FOLDER
         below = places.find_project_folder(paths.base(self.settings, self.home), self.root)
-        return paths.resolve(self.settings, below).folder
+        return paths.resolve(self.settings, below)
 
     @property
     def history_folder(self) -> Path:
@@ -277,7 +273,7 @@ def agent_memory(project: Project, agent: str, scope: paths.Scope) -> tuple[Path
     home, root = project.home, project.root
     base = paths.base(project.settings, home)
     remote = None if base == home else places.find_project_folder(base, root)
-    folder = paths.agent_folder(agent, scope, home=home, root=root, remote_project=remote).folder
+    folder = paths.agent_folder(agent, scope, home=home, root=root, remote_project=remote)
     above = home if scope == "user" else project.sessions_folder
     return folder, above / AGENT_HISTORY / scope / folder.name
 

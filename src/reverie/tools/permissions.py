@@ -22,6 +22,7 @@ import anyio
 from reverie.light import dataclass
 from reverie.store.keys import beneath, shown
 from reverie.store.private import is_secret
+from reverie.store.project import Project
 from reverie.text.terminal import clean
 from reverie.tools import command, forbidden, globs
 from reverie.tools.tool import Denied, FileChange, Files, Input, Tool
@@ -102,8 +103,17 @@ class PermissionRoots:
     writable: tuple[Path, ...] = ()  # written without asking: the memory folder
 
     @classmethod
-    def of(cls, root: Path, user: Path, home: Path) -> PermissionRoots:
-        return cls(root.resolve(), user.resolve(), home.resolve())
+    def of(
+        cls, project: Project, *, readable: Iterable[Path] = (), writable: Iterable[Path] = ()
+    ) -> PermissionRoots:
+        """Return the folders of a project, and those beside them."""
+        return cls(
+            project.worktree.resolve(),
+            Path(project.user_home).resolve(),
+            project.home.resolve(),
+            tuple(path.resolve() for path in readable),
+            tuple(path.resolve() for path in writable),
+        )
 
     def protected(self, path: Path, writing: bool) -> str:
         """Why a path is protected, or nothing."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import cast
 
 from anyio import to_thread
@@ -22,6 +21,7 @@ from reverie.settings.sources import SettingsFile, settings_files
 from reverie.settings.values import parse_object
 from reverie.store import local_settings
 from reverie.store.local_settings import LOCAL
+from reverie.store.project import Project
 from reverie.tools.permissions import PermissionRule, Verdict
 
 KEY = "permissions"
@@ -35,11 +35,11 @@ def parse_rule(text: str, verdict: Verdict) -> PermissionRule | None:
     return None if found is None else PermissionRule(found[1], found[2] or "", verdict)
 
 
-def load_rules(*, home: Path, root: Path) -> tuple[list[PermissionRule], list[str]]:
+def load_rules(project: Project) -> tuple[list[PermissionRule], list[str]]:
     """All rules that hold for a project, and what was wrong on the way."""
     rules: list[PermissionRule] = []
     problems: list[str] = []
-    for file in settings_files(home=home, root=root):
+    for file in settings_files(home=project.home, root=project.root):
         problems += [str(p) for p in file.problems if p.level == "error"]
         for rule in rules_in(file, problems):
             if rule.verdict == "deny" or file.origin.trusted:
@@ -86,12 +86,12 @@ def with_rule(text: str, rule: PermissionRule, place: str = LOCAL) -> str:
     return json.dumps({**value, KEY: lists}, indent=2, ensure_ascii=False) + "\n"
 
 
-async def keep(home: Path, root: Path, rule: PermissionRule) -> None:
+async def keep(project: Project, rule: PermissionRule) -> None:
     """Put a rule into the project's local settings, which are not committed, at the user's
     word; they are trusted from then on as they were before."""
-    await to_thread.run_sync(_keep, home, root, rule)
+    await to_thread.run_sync(_keep, project, rule)
 
 
-def _keep(home: Path, root: Path, rule: PermissionRule) -> None:
+def _keep(project: Project, rule: PermissionRule) -> None:
     refusal = "the rule holds for this session and was not kept"
-    local_settings.change(home, root, lambda text: with_rule(text, rule), refusal)
+    local_settings.change(project, lambda text: with_rule(text, rule), refusal)

@@ -16,7 +16,7 @@ __getattr__ = offered(
         "doctor": "EXTRAS",
         "forget": "ForgetReport ForgetRun",
         "install": "CLIENTS",
-        "installed": "KnownClients",
+        "installed": "ClientSettings",
         "memory_index": "COUNTED MemoryQuery",
         "memory_transfer": "ImportCandidate exported_files import_file restore",
         "moving_in": "MAX_WAITING exported items_in time_of",

@@ -7,7 +7,7 @@ from reverie.upkeep.doctor import EXTRAS as EXTRAS
 from reverie.upkeep.forget import ForgetReport as ForgetReport
 from reverie.upkeep.forget import ForgetRun as ForgetRun
 from reverie.upkeep.install import CLIENTS as CLIENTS
-from reverie.upkeep.installed import KnownClients as KnownClients
+from reverie.upkeep.installed import ClientSettings as ClientSettings
 from reverie.upkeep.memory_index import COUNTED as COUNTED
 from reverie.upkeep.memory_index import MemoryQuery as MemoryQuery
 from reverie.upkeep.memory_transfer import ImportCandidate as ImportCandidate

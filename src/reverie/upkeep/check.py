@@ -8,7 +8,7 @@ orders are named and left: what becomes of them is for a person to say.
 
 Files anywhere are searched for secrets alone, by line and rule. That changes nothing, follows no
 link, never hangs on a pipe, and never gives the secret back: a file whose very name holds one is
-told by its number. Of rules it says which a call would break, and sets what one may do.
+told by its number. What a rule may do is set here too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from reverie.errors import InvalidInput, NotFound, ReverieError, ScanFailed, SecretFound, StoreError
 from reverie.memory.format.entry import MAX_READ, is_topic, shown
 from reverie.memory.rules import reading
-from reverie.memory.rules.match import LEVELS, OFF, REMIND, CompiledRule
+from reverie.memory.rules.match import LEVELS, OFF, REMIND
 from reverie.memory.secrets import SecretHit, scan
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin, Version, trust_in
@@ -34,7 +34,6 @@ from reverie.store.files import Changed
 from reverie.store.memories import Memories
 from reverie.store.plain import digest, read_plain
 from reverie.store.project import Project
-from reverie.store.rules import RuleStore
 from reverie.store.written import written_times
 
 if TYPE_CHECKING:
@@ -372,21 +371,6 @@ def _read(file: Path) -> bytes | None:
 
 
 # --- rules at the user's word
-
-
-def matches(
-    memories: Memories, root: Path, cwd: Path, tool: str, given: object
-) -> list[CompiledRule]:
-    """The rules that a call would break, were it made now."""
-    book = RuleStore(memories, root).book()
-    return book.look(
-        tool,
-        given,
-        cwd=os.path.realpath(cwd),
-        root=os.path.realpath(root),
-        user=os.path.expanduser("~"),
-        resolve=os.path.realpath,
-    )
 
 
 def set_level(memories: Memories, name: str, level: str, origin: Origin) -> str:

@@ -7,7 +7,7 @@ once both count. Whatever else it holds stays as it is; a file that is no JSON o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from reverie.errors import NotFound, SettingsError
@@ -15,6 +15,7 @@ from reverie.settings import SETTINGS, FlagValue, camel, variable, with_flag
 from reverie.settings.values import from_text, nearest, parse_object
 from reverie.store.files import Changed, Folder
 from reverie.store.plain import digest
+from reverie.store.project import Project
 
 FLAGS_FILE = "flags.json"
 SETTINGS_FILE = "settings.json"
@@ -32,21 +33,21 @@ def setting_named(name: str) -> str:
     return field
 
 
-def change_flag(home: Path, name: str, value: FlagValue | None) -> None:
+def change_flag(project: Project, name: str, value: FlagValue | None) -> None:
     """Put one flag into home's file, or take it out with None."""
-    _change(home, FLAGS_FILE, lambda text: with_flag(text, name, value))
+    _change(project.home, FLAGS_FILE, lambda text: with_flag(text, name, value))
 
 
-def change_setting(home: Path, name: str, text: str | None, environ: Mapping[str, str]) -> None:
+def change_setting(project: Project, name: str, text: str | None) -> None:
     """Put one setting into home's file, given as people write it, or take it out with None."""
     field = setting_named(name)
     value = None
     if text is not None:
-        value, reason = from_text(SETTINGS[field], text, environ)
+        value, reason = from_text(SETTINGS[field], text, project.environ)
         if reason:
             do = f"It {reason}" if reason.startswith("must ") else reason
             raise SettingsError("The setting cannot take this value", where=camel(field), do=do)
-    _change(home, SETTINGS_FILE, lambda before: _with_setting(before, field, value))
+    _change(project.home, SETTINGS_FILE, lambda before: _with_setting(before, field, value))
 
 
 def _with_setting(text: str, field: str, value: object) -> str:

@@ -40,7 +40,7 @@ from reverie.transcript.records import Entry, HeadSet, UserMessage
 from reverie.transcript.request import Request, render
 from reverie.transcript.view import EMPTY
 from reverie.upkeep import home_files
-from reverie.upkeep.installed import KnownClients
+from reverie.upkeep.installed import ClientSettings
 from reverie.upkeep.memory import list_memories
 from reverie.upkeep.plugin import is_outdated
 from reverie.upkeep.proxy_address import ProxyAddress, known_token, object_in, status
@@ -339,7 +339,7 @@ def _keys(examined: Examination) -> Iterator[Check]:
 
 def _clients(examined: Examination) -> Iterator[Check]:
     place = examined.place
-    clients = KnownClients(place.environ, place.home)
+    clients = ClientSettings(place)
     for name in clients.installed():
         address = ProxyAddress(clients.port(name), known_token(place.home))
         if not clients.in_place(name, address):

@@ -21,6 +21,7 @@ from typing import Any
 from reverie.errors import InvalidInput, NotFound, PathRefused, StoreError
 from reverie.settings.values import read_object
 from reverie.store.files import Folder
+from reverie.store.project import Project
 from reverie.upkeep import install as plans
 from reverie.upkeep.gateways import gateways
 from reverie.upkeep.install import CLIENTS, Client, Edit, Installation, InstallPlan, Wish
@@ -53,18 +54,17 @@ class SettingsChange:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownClients:
-    """The clients of one user, as one home of ours knows them."""
+class ClientSettings:
+    """The settings of one user's clients, and what one home keeps of them."""
 
-    environ: Mapping[str, str]
-    home: Path
+    project: Project
 
     # --- there
 
     def install(self, name: str, port: int = PORT) -> SettingsChange:
         """What installing would change; nothing is written."""
         client = known(name)
-        address = ProxyAddress(port, make_token(self.home))
+        address = ProxyAddress(port, make_token(self.project.home))
         record = self.record(name)
         path = _target(Path(record["file"]) if record else self._file(client))
         old = _read(path)
@@ -73,9 +73,9 @@ class KnownClients:
             if record:
                 bare = plans.uninstall(client, old, _installation(record)).text
                 made = (*record["folders"], *made)
-            plan = plans.install(client, bare, client.wishes(address, self.home))
+            plan = plans.install(client, bare, client.wishes(address, self.project.home))
         folder, values = self._file(client).parent, plans.values(client, bare)
-        found = gateways(name, values, self.environ, folder, address.token)
+        found = gateways(name, values, self.project.environ, folder, address.token)
         kept = (record or {}).get("upstreams", {})  # stays until it is taken back
         upstreams = {api: url or kept.get(api, "") for api, url in found.items()}
         others = self.upstreams(port, but=name)
@@ -117,27 +117,27 @@ class KnownClients:
         record = asdict(change.plan.installation) if change.plan.installation else {}
         record |= {"file": str(change.path), "folders": list(change.folders), "port": change.port}
         record["upstreams"] = change.upstreams
-        with Folder(self.home / _RECORDS) as folder:
+        with Folder(self.project.home / _RECORDS) as folder:
             folder.write(f"{change.client.name}.json", json.dumps(record, indent=1).encode())
 
     def _forget(self, name: str) -> None:
-        with Folder(self.home / _RECORDS) as folder:
+        with Folder(self.project.home / _RECORDS) as folder:
             folder.remove(f"{name}.json")
         with contextlib.suppress(OSError):
-            os.rmdir(self.home / _RECORDS)
+            os.rmdir(self.project.home / _RECORDS)
 
     def sweep(self) -> bool:
         """Remove the proxy's token, and home where nothing else is in it; say whether it stays."""
-        forget_token(self.home)
+        forget_token(self.project.home)
         with contextlib.suppress(OSError):
-            os.rmdir(self.home)
-        return self.home.exists()
+            os.rmdir(self.project.home)
+        return self.project.home.exists()
 
     # --- looking
 
     def record(self, name: str) -> dict[str, Any] | None:
         """What was done to a client; None where nothing was."""
-        path = self.home / _RECORDS / f"{name}.json"
+        path = self.project.home / _RECORDS / f"{name}.json"
         if not path.is_file():
             return None
         found, problem = read_object(path)
@@ -153,13 +153,15 @@ class KnownClients:
 
     def installed(self) -> Iterator[str]:
         """The clients that have a record, by name."""
-        return (name for name in CLIENTS if (self.home / _RECORDS / f"{name}.json").is_file())
+        return (
+            name for name in CLIENTS if (self.project.home / _RECORDS / f"{name}.json").is_file()
+        )
 
     def in_place(self, name: str, address: ProxyAddress) -> bool:
         """Whether a client's settings still name the proxy."""
         client, record = known(name), self.record(name)
         path = Path(record["file"]) if record else self._file(client)
-        return plans.is_in_place(client, _read(path), client.wishes(address, self.home))
+        return plans.is_in_place(client, _read(path), client.wishes(address, self.project.home))
 
     def port(self, name: str) -> int:
         """The port that a client was pointed at."""
@@ -179,8 +181,7 @@ class KnownClients:
         return found
 
     def _file(self, client: Client) -> Path:
-        user = Path(self.environ.get("HOME", "") or os.path.expanduser("~"))
-        files = client.files(self.environ, user)
+        files = client.files(self.project.environ, Path(self.project.user_home))
         return next((path for path in files if os.path.lexists(path)), files[-1])
 
 

@@ -110,8 +110,7 @@ class MoveIn:
         for key in folder.keys():  # noqa: SIM118 - a folder, no dict
             self._known[_mark(folder.read(key).body)] = key
         for item in self.memories.review.items():
-            body = TopicFile(item.key, item.text.encode("utf-8", "replace")).body
-            self._known[_mark(body)] = item.key
+            self._known[_mark(item.body)] = item.key
             self._waiting += item.origin.kind == "import"
         log = self.memories.history.log()
         undone = {name for version in log for name in version.undoes}

@@ -35,9 +35,7 @@ def is_on(place: Project) -> ProjectSwitch:
 def switch(place: Project, *, on: bool) -> ProjectSwitch:
     """Put it on or off, in the project's local settings; says how it stands then."""
     if is_on(place).on is not on:
-        local_settings.change(
-            place.home, place.root, lambda text: _with(text, on=on), "Nothing was switched"
-        )
+        local_settings.change(place, lambda text: _with(text, on=on), "Nothing was switched")
         with suppress(OSError):  # it holds other files
             (place.root / local_settings.FOLDER).rmdir()
     return is_on(place)

@@ -67,15 +67,14 @@ class Teammate:
         place = project_at(Path(hello["project"]), Path(hello["home"]), environ, self.say)
         self._clock = SystemClock()
         library = Library.of(place)
-        rules, _ = load_rules(home=place.home, root=place.root)
-        roots = PermissionRoots.of(place.worktree, Path(place.user_home), place.home)
+        rules, _ = load_rules(place)
         stored = tool_results_folder(library.path, str(hello["session"]))
         self.ground = CrewGround(
             str(hello["session"]),
             place,
             library,
             standard(),
-            PermissionRoots(roots.root, roots.user, roots.home, (Path(os.path.realpath(stored)),)),
+            PermissionRoots.of(place, readable=(stored,)),
             rules,
             hello["mode"],
             self._clock,

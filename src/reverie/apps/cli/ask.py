@@ -7,11 +7,11 @@ it says so. No model is asked and no network used.
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import click
 
+from reverie.api.reading import LOOKED, UNKNOWN
 from reverie.apps.cli.memory_open import text_from
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import document, line, say, tell
@@ -23,10 +23,6 @@ from reverie.store.project import Project
 from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
 
-LOOKED = 12
-"""Memories, and as many passages of sessions, that an answer is looked for in."""
-UNKNOWN = "I do not know: nothing in the memories or sessions of this project answers that."
-
 
 @click.command()
 @click.argument(
@@ -37,14 +33,14 @@ UNKNOWN = "I do not know: nothing in the memories or sessions of this project an
 )
 @json_option
 @project_option
-def ask(question: tuple[str, ...], sessions: bool, as_json: bool, project: Path) -> None:
+def ask(question: tuple[str, ...], sessions: bool, as_json: bool, project: Project) -> None:
     """Answer a question from memories and past sessions, with sources."""
     text = text_from(" ".join(question)).strip()
     if not text:
         raise InvalidInput("The question is empty")
     now = time.time()
     quotes: tuple[Quote, ...] = ()
-    with OpenMemory.of(Project.at(project), say=tell) as memory:
+    with OpenMemory.of(project, say=tell) as memory:
         if memory.is_searchable:
             hits = date_hits(memory.index.search(text, now, k=LOOKED), memory, now)
             if sessions:

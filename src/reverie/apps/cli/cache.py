@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import click
@@ -35,11 +34,10 @@ LAST = 20
 )
 @json_option
 @project_option
-def cache(session: str, last: int, as_json: bool, project: Path) -> None:
+def cache(session: str, last: int, as_json: bool, project: Project) -> None:
     """Show a session's requests, cache hit rate and cost, and what caused each cache break."""
-    place = Project.at(project)
-    settings = place.settings
-    library = Library.find(place)
+    settings = project.settings
+    library = Library.find(project)
     if session:
         session = find_session(library, session)
     elif library is not None and library.sessions():
@@ -48,7 +46,7 @@ def cache(session: str, last: int, as_json: bool, project: Path) -> None:
         if as_json:
             document({**CacheReport("", settings).value(0), "session": None})
         else:
-            say(f"No session yet in {place.root}; nothing was sent.")
+            say(f"No session yet in {project.root}; nothing was sent.")
         return
     report = cache_report(library, session, settings)
     head = library.read(session).view.head

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import click
 
-from reverie.apps.cli.options import json_option, model_option, project_option, sessions_like
+from reverie.apps.cli.options import folder_option, json_option, model_option, sessions_like
 from reverie.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ EFFORTS = ("low", "medium", "high", "xhigh", "max")
     help="What to do when no permission rule applies.",
 )
 @json_option
-@project_option
+@folder_option()
 def chat(
     text: str | None,
     output_format: OutputFormat,

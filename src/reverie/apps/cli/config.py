@@ -6,7 +6,6 @@ began with.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -29,7 +28,7 @@ changed_option = click.option(
 @changed_option
 @project_option
 @click.pass_context
-def app(context: click.Context, as_json: bool, changed: bool, project: Path) -> None:
+def app(context: click.Context, as_json: bool, changed: bool, project: Project) -> None:
     """Show every setting and where it comes from."""
     hand_down(context)
     if context.invoked_subcommand is None:
@@ -40,16 +39,15 @@ def app(context: click.Context, as_json: bool, changed: bool, project: Path) -> 
 @json_option
 @changed_option
 @project_option
-def list_all(as_json: bool, changed: bool, project: Path) -> None:
+def list_all(as_json: bool, changed: bool, project: Project) -> None:
     """List all settings with value, source and place, then the values that were rejected."""
-    place = Project.at(project)
-    loaded = place.load()
+    loaded = project.load()
     rows = [described(loaded, name) for name in SETTINGS]
     if changed:
         rows = [row for row in rows if row["source"] != "default"]
     if as_json:
         problems = [problem.value() for problem in loaded.problems]
-        where = {"home": str(place.home), "root": str(place.root)}
+        where = {"home": str(project.home), "root": str(project.root)}
         document({**where, "settings": rows, "problems": problems})
         return
     columns = (Column("setting", style="bold"), Column("value", right=True), Column("source"))
@@ -63,9 +61,9 @@ def list_all(as_json: bool, changed: bool, project: Path) -> None:
 @click.argument("name", help="Its name, JSON key or environment variable.")
 @json_option
 @project_option
-def get(name: str, as_json: bool, project: Path) -> None:
+def get(name: str, as_json: bool, project: Project) -> None:
     """Print one setting, given by its name, JSON key or environment variable."""
-    loaded = Project.at(project).load()
+    loaded = project.load()
     row = _one(loaded, setting_named(name))
     if as_json:
         document(row)
@@ -78,24 +76,22 @@ def get(name: str, as_json: bool, project: Path) -> None:
 @click.argument("value", help="A number, on or off, or a text, as the setting asks for.")
 @json_option
 @project_option
-def set_one(name: str, value: str, as_json: bool, project: Path) -> None:
+def set_one(name: str, value: str, as_json: bool, project: Project) -> None:
     """Set a setting for yourself, in all projects. It counts from the next start on."""
-    place = Project.at(project)
-    change_setting(place.home, name, value, place.environ)
-    _tell(place, setting_named(name), as_json)
+    change_setting(project, name, value)
+    _tell(project, setting_named(name), as_json)
 
 
 @app.command()
 @click.argument("name", help="Its name, JSON key or environment variable.")
 @json_option
 @project_option
-def unset(name: str, as_json: bool, project: Path) -> None:
+def unset(name: str, as_json: bool, project: Project) -> None:
     """Remove a setting of yours, so that the next source or the default applies."""
-    place = Project.at(project)
     field = setting_named(name)
-    if (place.home / SETTINGS_FILE).exists():
-        change_setting(place.home, name, None, place.environ)
-    _tell(place, field, as_json)
+    if (project.home / SETTINGS_FILE).exists():
+        change_setting(project, name, None)
+    _tell(project, field, as_json)
 
 
 def _one(loaded: Loaded, field: str) -> dict[str, Any]:
@@ -104,8 +100,8 @@ def _one(loaded: Loaded, field: str) -> dict[str, Any]:
     return {**described(loaded, field), "problems": problems}
 
 
-def _tell(place: Project, field: str, as_json: bool) -> None:
-    row = _one(place.load(), field)
+def _tell(project: Project, field: str, as_json: bool) -> None:
+    row = _one(project.load(), field)
     if as_json:
         document(row)
         return
@@ -117,9 +113,8 @@ def _tell(place: Project, field: str, as_json: bool) -> None:
 @app.command()
 @json_option
 @project_option
-def path(as_json: bool, project: Path) -> None:
+def path(as_json: bool, project: Project) -> None:
     """List the settings files in order of precedence, and whether each exists and is trusted."""
-    place = Project.at(project)
     rows: list[dict[str, Any]] = [
         {
             "source": file.origin.source,
@@ -128,10 +123,10 @@ def path(as_json: bool, project: Path) -> None:
             "trusted": file.origin.trusted,
             "problems": [problem.reason for problem in file.problems],
         }
-        for file in settings_files(home=place.home, root=place.root)
+        for file in settings_files(home=project.home, root=project.root)
     ]
     if as_json:
-        document({"home": str(place.home), "root": str(place.root), "files": rows})
+        document({"home": str(project.home), "root": str(project.root), "files": rows})
         return
     columns = (Column("source"), Column("exists"), Column("trusted"), Column("path", wraps=True))
     keys = ("source", "exists", "trusted", "path")

@@ -6,7 +6,6 @@ Exit code 1 means that something is wrong; something that is merely not there is
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
@@ -28,14 +27,13 @@ _HINTS = {
 @click.option("--trial", is_flag=True, help="Ask the model one word; may cost a little.")
 @json_option
 @project_option
-def doctor(fix: bool, trial: bool, as_json: bool, project: Path) -> None:
+def doctor(fix: bool, trial: bool, as_json: bool, project: Project) -> None:
     """Check this installation and fix what can be fixed."""
-    place = Project.at(project)
     with waiting("looking at everything"):
-        checks = list(Examination(place, fix, trial).checks())
+        checks = list(Examination(project, fix, trial).checks())
     wrong = sum(check.state == "problem" for check in checks)
     if as_json:
-        where = {"home": str(place.home), "root": str(place.root)}
+        where = {"home": str(project.home), "root": str(project.root)}
         document({"ok": not wrong, **where, "checks": [asdict(check) for check in checks]})
     else:
         columns = (Column(""), Column("check", style="bold"), Column("what", wraps=True))

@@ -11,7 +11,6 @@ import sys
 import time
 from contextlib import AbstractContextManager
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -63,55 +62,54 @@ def app(context: click.Context, **given: Any) -> None:
 @all_option
 @json_option
 @project_option
-def run(dry_run: bool, model: str, everything: bool, as_json: bool, project: Path) -> None:
+def run(dry_run: bool, model: str, everything: bool, as_json: bool, project: Project) -> None:
     """Start a dream now, unless another one is running."""
     from reverie.apps.cli.chat import model_named
 
-    place = Project.at(project)
-    chosen = model_named(place, model)
-    if not everything and not place.flags.on("dream"):
+    chosen = model_named(project, model)
+    if not everything and not project.flags.on("dream"):
         from reverie.session.dream.watch import OFF
 
         raise NotAvailable(OFF)
     if everything:
         from reverie.apps.cli.dream_all import run_all
 
-        run_all(place, chosen, dry_run=dry_run, as_json=as_json)
+        run_all(project, chosen, dry_run=dry_run, as_json=as_json)
         return
-    _allow(place, chosen)
-    done = _dreamt(project, place, chosen, dry_run, quiet=as_json)
+    _allow(project, chosen)
+    done = _dreamt(project, chosen, dry_run, quiet=as_json)
     if as_json:
         document(asdict(done))
     else:
         _told(done)
-        _score(project, place)
+        _score(project)
     if done.status in ("failed", "killed"):
         raise click.exceptions.Exit(1)
 
 
-def _score(project: Path, place: Project) -> None:
+def _score(project: Project) -> None:
     """What `memory check` says of the folder now: one score for both."""
     from reverie.upkeep.check import check_memory
 
     with find_memory(project) as memories:
-        report = check_memory(memories, place)
+        report = check_memory(memories, project)
     say(f"score {report.score} of 100 (`reverie memory check` tells why)")
 
 
-def _allow(place: Project, model: Model) -> None:
+def _allow(project: Project, model: Model) -> None:
     from reverie.session.dream.watch import allow
 
     if not model.capabilities.free:
-        allow(place.home)
+        allow(project.home)
 
 
-def _dreamt(project: Path, place: Project, model: Model, dry_run: bool, *, quiet: bool) -> Dream:
+def _dreamt(project: Project, model: Model, dry_run: bool, *, quiet: bool) -> Dream:
     import anyio
 
     from reverie.session.dream.run import dream
     from reverie.upkeep.tasks import close_summariser
 
-    with open_memory(project) as memories, dreaming(place, memories, model) as dreamer:
+    with open_memory(project) as memories, dreaming(project, memories, model) as dreamer:
 
         async def work() -> Dream:
             shown = _unseen if quiet else _progress
@@ -125,11 +123,11 @@ def _dreamt(project: Path, place: Project, model: Model, dry_run: bool, *, quiet
                 sys.stderr.write("\r\x1b[K")
 
 
-def dreaming(place: Project, memories: Memories, model: Model) -> AbstractContextManager[Dreamer]:
+def dreaming(project: Project, memories: Memories, model: Model) -> AbstractContextManager[Dreamer]:
     """Everything a dream needs, without a session."""
     from reverie.upkeep.tasks import open_dreamer
 
-    return open_dreamer(place, memories, model, _said)
+    return open_dreamer(project, memories, model, _said)
 
 
 def _said(notice: Notice) -> None:
@@ -176,18 +174,17 @@ def _told(dream: Dream) -> None:
 @dream_id
 @json_option
 @project_option
-def status(dream: str, as_json: bool, project: Path) -> None:
+def status(dream: str, as_json: bool, project: Project) -> None:
     """List the dreams of this project, newest first, and when the next one is due."""
     from reverie.session.dream.doors import find, known
     from reverie.upkeep.tasks import next_dream
 
-    place = Project.at(project)
     with find_memory(project) as memories:
         if memories is None:
             found, gates = [], "there is no memory yet"
         else:
             found = [find(memories, dream)] if dream else known(memories)
-            gates = next_dream(place, memories)
+            gates = next_dream(project, memories)
     if as_json:
         document({"next": gates, "dreams": [asdict(one) for one in found]})
         return
@@ -217,7 +214,7 @@ def status(dream: str, as_json: bool, project: Path) -> None:
 @dream_id
 @json_option
 @project_option
-def diff(dream: str, as_json: bool, project: Path) -> None:
+def diff(dream: str, as_json: bool, project: Project) -> None:
     """Show what a waiting or refused dream would change."""
     from reverie.session.dream import doors
 
@@ -246,11 +243,11 @@ def _file_change(key: str, before: bytes | None, after: bytes | None) -> dict[st
 @click.option("--only", multiple=True, metavar="FILE", help="Take this file's change alone.")
 @json_option
 @project_option
-def accept(dream: str, only: tuple[str, ...], as_json: bool, project: Path) -> None:
+def accept(dream: str, only: tuple[str, ...], as_json: bool, project: Project) -> None:
     """Apply a waiting dream to the memory."""
     from reverie.session.dream import doors
 
-    settings = Project.at(project).settings
+    settings = project.settings
     with open_memory(project) as memories:
         found = doors.find(memories, dream, "waiting")
         stale = settings.dream_stale_lock_minutes * 60
@@ -267,7 +264,7 @@ def accept(dream: str, only: tuple[str, ...], as_json: bool, project: Path) -> N
 @dream_id
 @json_option
 @project_option
-def drop(dream: str, as_json: bool, project: Path) -> None:
+def drop(dream: str, as_json: bool, project: Project) -> None:
     """Discard a dream."""
     from reverie.session.dream import doors
 
@@ -281,7 +278,7 @@ def drop(dream: str, as_json: bool, project: Path) -> None:
 @dream_id
 @json_option
 @project_option
-def kill(dream: str, as_json: bool, project: Path) -> None:
+def kill(dream: str, as_json: bool, project: Project) -> None:
     """Stop a running dream, in whichever process it runs."""
     from reverie.session.dream import doors
 
@@ -311,7 +308,7 @@ def _until_over(memories: Memories, dream: str, seconds: float = 10.0) -> bool:
 @dream_id
 @json_option
 @project_option
-def undo(dream: str, as_json: bool, project: Path) -> None:
+def undo(dream: str, as_json: bool, project: Project) -> None:
     """Undo what a dream changed; later edits are kept."""
     from reverie.session.dream import doors
 

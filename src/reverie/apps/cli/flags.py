@@ -7,7 +7,6 @@ file again at its next look.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import click
@@ -24,7 +23,7 @@ from reverie.upkeep.configure import FLAGS_FILE, change_flag
 @json_option
 @project_option
 @click.pass_context
-def app(context: click.Context, as_json: bool, project: Path) -> None:
+def app(context: click.Context, as_json: bool, project: Project) -> None:
     """Show and set feature flags."""
     hand_down(context)
     if context.invoked_subcommand is None:
@@ -34,15 +33,14 @@ def app(context: click.Context, as_json: bool, project: Path) -> None:
 @app.command("list")
 @json_option
 @project_option
-def list_all(as_json: bool, project: Path) -> None:
+def list_all(as_json: bool, project: Project) -> None:
     """List all flags with their current value and where it was set."""
-    place = Project.at(project)
-    found = place.flags
+    found = project.flags
     rows = [described(state) for state in found.snapshot().values()]
     problems = found.problems()
     if as_json:
         told = [problem.value() for problem in problems]
-        document({"file": str(place.home / FLAGS_FILE), "flags": rows, "problems": told})
+        document({"file": str(project.home / FLAGS_FILE), "flags": rows, "problems": told})
         return
     columns = (Column("flag", style="bold"), Column("value"), Column("source"))
     columns += (Column("place", wraps=True), Column("what for", wraps=True))
@@ -56,24 +54,22 @@ def list_all(as_json: bool, project: Path) -> None:
 @click.argument("value", help="on, off, a number or JSON.")
 @json_option
 @project_option
-def set_one(name: str, value: str, as_json: bool, project: Path) -> None:
+def set_one(name: str, value: str, as_json: bool, project: Project) -> None:
     """Set a flag. Running processes notice the change too."""
-    place = Project.at(project)
-    change_flag(place.home, name, parse_flag(name, value))
-    _tell(place, name, as_json)
+    change_flag(project, name, parse_flag(name, value))
+    _tell(project, name, as_json)
 
 
 @app.command()
 @click.argument("name", help="The flag, or an alias of it.")
 @json_option
 @project_option
-def unset(name: str, as_json: bool, project: Path) -> None:
+def unset(name: str, as_json: bool, project: Project) -> None:
     """Remove a flag from flags.json, so that the next source or the default applies."""
-    place = Project.at(project)
     flag_named(name)
-    if (place.home / FLAGS_FILE).exists():
-        change_flag(place.home, name, None)
-    _tell(place, name, as_json)
+    if (project.home / FLAGS_FILE).exists():
+        change_flag(project, name, None)
+    _tell(project, name, as_json)
 
 
 def described(state: FlagState) -> dict[str, Any]:
@@ -99,8 +95,8 @@ def value_shown(value: object) -> str:
     return shown(value)
 
 
-def _tell(place: Project, name: str, as_json: bool) -> None:
-    state = place.flags.snapshot()[flag_named(name).name]
+def _tell(project: Project, name: str, as_json: bool) -> None:
+    state = project.flags.snapshot()[flag_named(name).name]
     if as_json:
         document(described(state))
         return

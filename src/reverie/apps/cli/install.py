@@ -14,12 +14,11 @@ from reverie.apps.cli.install_plugin import ask, install_plugin, uninstall_plugi
 from reverie.apps.cli.options import json_option, port_option
 from reverie.apps.cli.show import document, say
 from reverie.errors import InvalidInput
-from reverie.settings import environment
-from reverie.store import home as places
+from reverie.store.project import Project
 from reverie.text.counts import plural, size
 from reverie.upkeep.home_files import home_contents
 from reverie.upkeep.install import CLIENTS
-from reverie.upkeep.installed import KnownClients, SettingsChange
+from reverie.upkeep.installed import ClientSettings, SettingsChange
 from reverie.upkeep.proxy_address import PORT
 
 CLAUDE = "claude-code"
@@ -44,7 +43,7 @@ def install(client: str, port: int, plugin: bool, yes: bool, as_json: bool) -> N
             raise InvalidInput("Only Claude Code has a plugin", where=client)
         install_plugin(yes=yes, as_json=as_json)
         return
-    clients = _clients()
+    clients = ClientSettings(Project.personal())
     change = clients.install(client, port)
     title = change.client.title
     if change.needed:
@@ -76,7 +75,8 @@ def uninstall(client: str | None, everything: bool, yes: bool, as_json: bool) ->
         raise InvalidInput("--json cannot ask for confirmation", do="Give --yes")
     if everything and client is not None:
         raise InvalidInput("--everything is for all clients", do="Leave out the client's name")
-    clients = _clients()
+    project = Project.personal()
+    clients = ClientSettings(project)
     found = [client] if client else list(clients.installed())
     changes = [change for name in found if (change := clients.uninstall(name)) is not None]
     for change in changes:
@@ -84,39 +84,34 @@ def uninstall(client: str | None, everything: bool, yes: bool, as_json: bool) ->
         clients.carry_out(change)
     plugin = uninstall_plugin(yes=yes, as_json=as_json) if client in (None, CLAUDE) else None
     kept = client is not None or clients.sweep()
-    removed = everything and kept and _remove(clients, yes)
+    removed = everything and kept and _remove(project, yes)
     if as_json:
         told = [_told(change) for change in changes]
         done = [*told, *([plugin] if plugin else [])]
-        document({"uninstalled": done, "removed": str(clients.home) if removed else None})
+        document({"uninstalled": done, "removed": str(project.home) if removed else None})
         return
     for change in changes:
         say(f"{change.path} names the proxy no longer.")
     if not changes and plugin is None:
         say(f"Nothing was installed for {CLIENTS[client].title if client else 'any client'}.")
     if removed:
-        say(f"{clients.home} is gone. `pip uninstall reverie` removes the program.")
+        say(f"{project.home} is gone. `pip uninstall reverie` removes the program.")
     elif client is None and kept:
-        say(f"Memories and sessions stay in {clients.home}; `--everything` removes them too.")
+        say(f"Memories and sessions stay in {project.home}; `--everything` removes them too.")
 
 
-def _remove(clients: KnownClients, yes: bool) -> bool:
+def _remove(project: Project, yes: bool) -> bool:
     """Remove home with all that is in it, at the word of the person."""
-    found = home_contents(clients.home, clients.environ)
+    found = home_contents(project.home, project.environ)
     if not yes:
         projects = plural(found.projects, "project")
-        say(f"{clients.home}: {plural(found.files, 'file')} of {projects}, {size(found.bytes)}.")
+        say(f"{project.home}: {plural(found.files, 'file')} of {projects}, {size(found.bytes)}.")
         say("Nothing brings them back. `reverie memory export` and `sessions export` copy them.")
         if click.prompt("Type `remove` to remove it all", default="", show_default=False) != WORD:
             say("Nothing was removed.")
             return False
-    shutil.rmtree(clients.home)
+    shutil.rmtree(project.home)
     return True
-
-
-def _clients() -> KnownClients:
-    environ = environment()
-    return KnownClients(environ, places.home(environ))
 
 
 def _shown(change: SettingsChange) -> str:

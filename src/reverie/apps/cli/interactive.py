@@ -204,9 +204,9 @@ def converse(
     if welcome(place.home, place.settings, private=wanted.private, say=screen.line):
         screen.line("")
     with screen.aside():
-        offer(place, Path(wanted.project))
+        offer(place)
     if not wanted.resume:
-        ask_for_files(place, Path(wanted.project), screen)
+        ask_for_files(place.reload(), screen)
     while True:
         desk = Desk(screen)
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,6 +21,8 @@ from reverie.settings import environment
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
+    from reverie.store.project import Project
+
 TOKEN = "REVERIE_MCP_TOKEN"
 SHORTEST = 16
 """Characters of a token that somebody chose."""
@@ -33,7 +34,7 @@ SHORTEST = 16
 @click.option("--read-only", is_flag=True, help="Offer no tool that changes the memory.")
 @json_option
 @project_option
-def mcp(http: bool, port: int, read_only: bool, as_json: bool, project: Path) -> None:
+def mcp(http: bool, port: int, read_only: bool, as_json: bool, project: Project) -> None:
     """Serve the memory of a project to MCP clients.
 
     Without --http it speaks over standard input and output, as clients expect of a command.
@@ -61,12 +62,12 @@ def mcp(http: bool, port: int, read_only: bool, as_json: bool, project: Path) ->
     anyio.run(partial(serve_http, Door(server, token), listen(HOST, port), ready))
 
 
-def _server(project: Path, read_only: bool) -> Server[Any]:
+def _server(project: Project, read_only: bool) -> Server[Any]:
     from reverie.api.memory import Memory
 
     with extra("mcp", "The MCP server cannot run"):
         from reverie.apps.mcp.server import MemoryServer
-    return MemoryServer(Memory(project), read_only=read_only).server()
+    return MemoryServer(Memory(project.cwd), read_only=read_only).server()
 
 
 def token_to_ask_for() -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
@@ -39,6 +38,7 @@ from reverie.memory.format.entry import TEAM, TopicFile, key_for, title_of
 from reverie.store.files import Changed
 from reverie.store.memories import Memories, Remembered
 from reverie.store.plain import digest
+from reverie.store.project import Project
 from reverie.text.counts import age, plural
 from reverie.text.untrusted import find, reveal
 from reverie.upkeep.memory import MemoryRow, fold_case, list_memories, search_memories
@@ -55,7 +55,7 @@ def app() -> None:
 @app.command("list")
 @json_option
 @project_option
-def list_all(as_json: bool, project: Path) -> None:
+def list_all(as_json: bool, project: Project) -> None:
     """List the memories of this project, newest first."""
     with find_memory(project) as memories:
         rows = [] if memories is None else list_memories(memories)
@@ -85,7 +85,7 @@ def _cells(row: MemoryRow, now: float) -> list[str]:
 @click.option("--at", default="", metavar="VERSION", help="Show it as of this version.")
 @json_option
 @project_option
-def show(name: str, at: str, as_json: bool, project: Path) -> None:
+def show(name: str, at: str, as_json: bool, project: Project) -> None:
     """Show a memory, now or at a version, with hidden characters made visible."""
     with open_memory(project) as memories:
         if at:
@@ -104,7 +104,7 @@ def show(name: str, at: str, as_json: bool, project: Path) -> None:
         return
     say(reveal(one.text))
     if hidden:
-        note(f"{plural(len(hidden), 'place')} with hidden characters, shown as ⟦U+…⟧")
+        note(f"{plural(len(hidden), 'project')} with hidden characters, shown as ⟦U+…⟧")
 
 
 # --- changing
@@ -119,7 +119,7 @@ def show(name: str, at: str, as_json: bool, project: Path) -> None:
 @json_option
 @project_option
 def add(
-    text: str, name: str, description: str, kind: str, team: bool, as_json: bool, project: Path
+    text: str, name: str, description: str, kind: str, team: bool, as_json: bool, project: Project
 ) -> None:
     """Save a new memory and add it to the index."""
     body = text_from(text)
@@ -158,7 +158,7 @@ def _tell(done: Remembered, as_json: bool) -> None:
 @with_option
 @json_option
 @project_option
-def edit(name: str, source: str, as_json: bool, project: Path) -> None:
+def edit(name: str, source: str, as_json: bool, project: Project) -> None:
     """Edit a memory in your editor ($VISUAL, $EDITOR), or replace it from a file."""
     with open_memory(project) as memories:
         done = edit_memory(memories, name, contents_from(source) if source else None)
@@ -195,7 +195,7 @@ def _land(memories: Memories, key: str, before: bytes, data: bytes) -> Remembere
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
 @project_option
-def rm(names: tuple[str, ...], yes: bool, as_json: bool, project: Path) -> None:
+def rm(names: tuple[str, ...], yes: bool, as_json: bool, project: Project) -> None:
     """Remove memories and their index lines; `undo` restores them."""
     with open_memory(project) as memories:
         keys = [memories.find(name).key for name in names]
@@ -216,7 +216,7 @@ def rm(names: tuple[str, ...], yes: bool, as_json: bool, project: Path) -> None:
 @click.argument("words", nargs=-1, required=True, metavar="WORD…", help="Words to look for.")
 @json_option
 @project_option
-def search(words: tuple[str, ...], as_json: bool, project: Path) -> None:
+def search(words: tuple[str, ...], as_json: bool, project: Project) -> None:
     """List the memories that contain all the words, in any order and case."""
     wanted = [fold_case(word) for word in " ".join(words).split()]
     if not wanted:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from difflib import unified_diff
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -34,23 +33,22 @@ _SHOWN = 200
 @click.option("--dry-run", is_flag=True, help="With --fix: show what it would change, as diffs.")
 @json_option
 @project_option
-def check(fix: bool, dry_run: bool, as_json: bool, project: Path) -> None:
+def check(fix: bool, dry_run: bool, as_json: bool, project: Project) -> None:
     """Check the memory: junk, duplicates, contradictions, stale dates, secrets, index faults."""
     if dry_run and not fix:
         raise click.UsageError("--dry-run goes with --fix")
     done = MemoryFix()
-    place = Project.at(project)
     if dry_run:
-        _would(place, project, as_json=as_json)
+        _would(project, as_json=as_json)
         return
     with (
         waiting("checking the memory"),
         open_memory(project) if fix else find_memory(project) as memories,
     ):
         if fix and memories is not None:
-            done = fix_memory(memories, place, by_user("check"))
-        report = check_memory(memories, place)
-        rows = list_rules(memories, place.root) if memories is not None else []
+            done = fix_memory(memories, project, by_user("check"))
+        report = check_memory(memories, project)
+        rows = list_rules(memories, project.root) if memories is not None else []
         idle = {row.rule.get("file", ""): row.idle for row in rows if row.idle}
     if as_json:
         value = {**report_value(report), "idle_rules": list(idle)}
@@ -63,10 +61,10 @@ def check(fix: bool, dry_run: bool, as_json: bool, project: Path) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _would(place: Project, project: Path, *, as_json: bool) -> None:
+def _would(project: Project, *, as_json: bool) -> None:
     """What a fix would change, and nothing changed."""
     with waiting("checking the memory"), find_memory(project) as memories:
-        found = None if memories is None else plan_fix(memories, place)
+        found = None if memories is None else plan_fix(memories, project)
     nothing: dict[str, Any] = {"files": [], "edits": {}, "plan": ""}
     value = nothing if found is None else found.value()
     if as_json:

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -55,19 +54,18 @@ def learn(
     budget: float | None,
     model: str,
     as_json: bool,
-    project: Path,
+    project: Project,
 ) -> None:
     """Learn memories from past sessions of Claude Code, pi and Reverie."""
     from reverie.apps.cli.chat import model_named
 
-    place = Project.at(project)
-    chosen = model_named(place, model)
+    chosen = model_named(project, model)
     with open_memory(project) as memories, ExitStack() as stack:
-        purse = _budget(place, chosen, budget)
+        purse = _budget(project, chosen, budget)
         if purse is not None:
             stack.callback(purse.close)
-        ground = _ground(place, memories, chosen, dry=dry_run)
-        done, failed = _all(files, place, ground, purse, quiet=as_json)
+        ground = _ground(project, memories, chosen, dry=dry_run)
+        done, failed = _all(files, project, ground, purse, quiet=as_json)
     if not done and failed:
         raise failed[0][1]
     _tell(done, failed, chosen.name, dry_run, as_json)
@@ -77,7 +75,7 @@ def learn(
 
 def _all(
     files: Sequence[str],
-    place: Project,
+    project: Project,
     ground: ExtractionContext,
     budget: Budget | None,
     *,
@@ -94,7 +92,7 @@ def _all(
         try:
             for given in transfer.expanded(files):
                 try:
-                    done.append(await _one(given, place, ground, budget, quiet=quiet))
+                    done.append(await _one(given, project, ground, budget, quiet=quiet))
                 except ReverieError as error:
                     failed.append((given, error))
                 if done and done[-1].over_budget:  # the next would stop too
@@ -109,7 +107,7 @@ def _all(
 
 async def _one(
     given: str,
-    place: Project,
+    project: Project,
     ground: ExtractionContext,
     budget: Budget | None,
     *,
@@ -125,24 +123,24 @@ async def _one(
             sys.stderr.write(f"\r\x1b[K{clean(end)}")
             sys.stderr.flush()
 
-    return await learn_past(past_of(given, place, tell), ground, budget, step)
+    return await learn_past(past_of(given, project, tell), ground, budget, step)
 
 
 # --- what it stands on
 
 
-def _budget(place: Project, model: Model, most: float | None) -> Budget | None:
+def _budget(project: Project, model: Model, most: float | None) -> Budget | None:
     """What may be spent: as asked, else the day's; what costs nothing needs none."""
     from reverie.session.extraction.past import Allowance
     from reverie.upkeep.tasks import daily_budget
 
-    return daily_budget(place, model) if most is None else Allowance(most, place.settings)
+    return daily_budget(project, model) if most is None else Allowance(most, project.settings)
 
 
-def _ground(place: Project, memories: Memories, model: Model, *, dry: bool) -> ExtractionContext:
+def _ground(project: Project, memories: Memories, model: Model, *, dry: bool) -> ExtractionContext:
     from reverie.upkeep.tasks import learning_context
 
-    return learning_context(place, memories, model, _heard, dry=dry)
+    return learning_context(project, memories, model, _heard, dry=dry)
 
 
 def _heard(notice: Notice) -> None:

@@ -62,7 +62,7 @@ def import_memories(
     trusted: bool,
     dry_run: bool,
     as_json: bool,
-    project: Path,
+    project: Project,
 ) -> None:
     """Import memories of Claude Code, Codex, Gemini, AGENTS.md files, or a Reverie export; or what
     mem0, Letta and LangGraph export."""
@@ -74,7 +74,6 @@ def import_memories(
     if source is not None and paths:
         _move_in(source, paths, trusted, dry_run, as_json, project)
         return
-    place = Project.at(project)
     with open_memory(project) as memories:
         exported = [path for path in paths or () if is_export(path)]
         brought = [
@@ -82,7 +81,7 @@ def import_memories(
         ]
         loose = [path for path in paths or () if path not in exported]
         program = cast("Program | None", source)
-        found = list(files_of_program(program, place) if program else files_at(loose))
+        found = list(files_of_program(program, project) if program else files_at(loose))
         if trusted:
             found = [replace(one, trust=Trust.USER) for one in found]
 
@@ -99,7 +98,7 @@ def _move_in(
     trusted: bool,
     dry_run: bool,
     as_json: bool,
-    project: Path,
+    project: Project,
 ) -> None:
     """An export of another system, each text judged by itself and all of it one step."""
     counts: Counter[str] = Counter()
@@ -151,7 +150,7 @@ def _tell(brought: Sequence[ImportedFile], dry_run: bool, as_json: bool) -> None
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @json_option
 @project_option
-def export(out: Path, force: bool, as_json: bool, project: Path) -> None:
+def export(out: Path, force: bool, as_json: bool, project: Project) -> None:
     """Export memories, all their versions and the review queue as plain files."""
     counts: dict[str, int] = {MEMORY: 0, HISTORY: 0, REVIEW: 0}
     with open_memory(project) as memories, Folder(out.absolute()) as target:

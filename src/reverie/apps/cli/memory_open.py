@@ -17,14 +17,14 @@ from reverie.store.memories import Memories
 from reverie.store.project import Project
 
 
-def find_memory(project: Path) -> AbstractContextManager[Memories | None]:
+def find_memory(project: Project) -> AbstractContextManager[Memories | None]:
     """The project's memory; None where there is none."""
-    return opening.find_memory(Project.at(project), tell)
+    return opening.find_memory(project, tell)
 
 
-def open_memory(project: Path) -> AbstractContextManager[Memories]:
+def open_memory(project: Project) -> AbstractContextManager[Memories]:
     """The project's memory, made where it is missing."""
-    return opening.open_memory(Project.at(project), tell)
+    return opening.open_memory(project, tell)
 
 
 def by_user(kind: str, note: str = "") -> Origin:

@@ -44,7 +44,7 @@ _SHOWN = 20
 )
 @json_option
 @project_option
-def log(name: str, limit: int, as_json: bool, project: Path) -> None:
+def log(name: str, limit: int, as_json: bool, project: Project) -> None:
     """List versions, newest first: when, what changed, and where it came from."""
     with find_memory(project) as memories:
         key = _key(memories, name) if memories and name else ""
@@ -82,7 +82,7 @@ def _key(memories: Memories, name: str) -> str:
 @click.option("--from", "since", default="", metavar="VERSION", help="Compare with this version.")
 @json_option
 @project_option
-def diff(name: str, since: str, as_json: bool, project: Path) -> None:
+def diff(name: str, since: str, as_json: bool, project: Project) -> None:
     """Show what a version changed, or how a memory differs from a version (default: its last)."""
     with open_memory(project) as memories:
         history = memories.history
@@ -108,7 +108,7 @@ def diff(name: str, since: str, as_json: bool, project: Path) -> None:
 @click.argument("name", metavar="NAME", help="A memory's file or name.")
 @json_option
 @project_option
-def show_blame(name: str, as_json: bool, project: Path) -> None:
+def show_blame(name: str, as_json: bool, project: Project) -> None:
     """Show each line of a memory with the version that wrote it."""
     with open_memory(project) as memories:
         found = blame(memories.history.log(_key(memories, name)), memories.history.content)
@@ -136,7 +136,7 @@ def show_blame(name: str, as_json: bool, project: Path) -> None:
 @json_option
 @project_option
 def undo(
-    version: str, session: str, agent: str, tool: str, kind: str, as_json: bool, project: Path
+    version: str, session: str, agent: str, tool: str, kind: str, as_json: bool, project: Project
 ) -> None:
     """Undo the last change, one version, or everything from one origin; later edits are kept."""
     given = {"session": session, "agent": agent, "tool": tool, "kind": kind}
@@ -176,14 +176,14 @@ def _tell_undone(done: Reverted, as_json: bool) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
 @project_option
-def forget(words: str, dry_run: bool, yes: bool, as_json: bool, project: Path) -> None:
+def forget(words: str, dry_run: bool, yes: bool, as_json: bool, project: Project) -> None:
     """Erase words from every file under home for good, and keep them from being saved again.
 
     Memory, its history, notes, stored results and transcripts are rewritten. If it is interrupted,
     run it again with the same words.
     """
     text = text_from(words)
-    work = ForgetRun.of(Project.at(project))
+    work = ForgetRun.of(project)
     if not dry_run and not yes:
         if as_json:
             raise InvalidInput("--json cannot ask for confirmation", do="Give --yes or --dry-run")

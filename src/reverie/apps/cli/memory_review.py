@@ -8,7 +8,6 @@ back for thirty days.
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import click
 
@@ -26,6 +25,7 @@ from reverie.memory.format.entry import TopicFile
 from reverie.memory.versions import Origin
 from reverie.store.lists import ReviewItem
 from reverie.store.memories import Memories
+from reverie.store.project import Project
 from reverie.text.counts import age
 from reverie.text.untrusted import reveal
 from reverie.upkeep.memory import describe_origin, review_value
@@ -49,7 +49,7 @@ def app() -> None:
 @click.option("--dropped", is_flag=True, help="What was dropped in the last 30 days instead.")
 @json_option
 @project_option
-def list_all(dropped: bool, as_json: bool, project: Path) -> None:
+def list_all(dropped: bool, as_json: bool, project: Project) -> None:
     """List what is waiting for review, oldest first, and why."""
     with find_memory(project) as memories:
         if dropped:
@@ -84,7 +84,7 @@ def list_all(dropped: bool, as_json: bool, project: Path) -> None:
 @review_id
 @json_option
 @project_option
-def show(item: str, as_json: bool, project: Path) -> None:
+def show(item: str, as_json: bool, project: Project) -> None:
     """Show one item in full, with hidden characters made visible."""
     with open_memory(project) as memories:
         found = memories.review.find(item)
@@ -101,7 +101,7 @@ def show(item: str, as_json: bool, project: Path) -> None:
 @review_id
 @json_option
 @project_option
-def accept(item: str, as_json: bool, project: Path) -> None:
+def accept(item: str, as_json: bool, project: Project) -> None:
     """Accept an item and save it as a memory."""
     with open_memory(project) as memories:
         found = memories.review.find(item)
@@ -117,7 +117,7 @@ def accept(item: str, as_json: bool, project: Path) -> None:
 @with_option
 @json_option
 @project_option
-def edit(item: str, source: str, as_json: bool, project: Path) -> None:
+def edit(item: str, source: str, as_json: bool, project: Project) -> None:
     """Edit an item in your editor ($VISUAL, $EDITOR), then save it as a memory."""
     with open_memory(project) as memories:
         found = memories.review.find(item)
@@ -129,7 +129,7 @@ def edit(item: str, source: str, as_json: bool, project: Path) -> None:
 
 
 def edit_item(memories: Memories, name: str, given: bytes | None = None) -> str:
-    """Save what is given in an item's place, or what the person makes of it in their editor; says
+    """Save what is given in an item's project, or what the person makes of it in their editor; says
     what became of it. What was not changed, or has nothing left in it, is no decision."""
     item = memories.review.find(name)
     before = item.text.encode("utf-8", "replace")
@@ -150,7 +150,7 @@ def _accepted(item: ReviewItem) -> Origin:
 @review_id
 @json_option
 @project_option
-def drop(item: str, as_json: bool, project: Path) -> None:
+def drop(item: str, as_json: bool, project: Project) -> None:
     """Drop an item from the queue without saving it."""
     with open_memory(project) as memories:
         found = memories.review.find(item)
@@ -165,7 +165,7 @@ def drop(item: str, as_json: bool, project: Path) -> None:
 @review_id
 @json_option
 @project_option
-def restore(item: str, as_json: bool, project: Path) -> None:
+def restore(item: str, as_json: bool, project: Project) -> None:
     """Put back what was dropped in the last 30 days."""
     with open_memory(project) as memories:
         found = memories.review.restore(item, time.time())

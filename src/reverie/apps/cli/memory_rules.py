@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 
 import click
 
@@ -13,23 +11,23 @@ from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, document, line, note, say, table
 from reverie.errors import InvalidInput
 from reverie.memory.rules.match import LEVELS
+from reverie.session.rules import ProjectRules
 from reverie.store.project import Project
 from reverie.store.rule_rows import RuleRow, applies, list_rules
 from reverie.text.untrusted import reveal
-from reverie.upkeep.check import matches, set_level
+from reverie.upkeep.check import set_level
 
 
 @click.group(invoke_without_command=True)
 @json_option
 @project_option
 @click.pass_context
-def rules(context: click.Context, as_json: bool, project: Path) -> None:
+def rules(context: click.Context, as_json: bool, project: Project) -> None:
     """List the rules that calls are held against; test a call; set a rule's level."""
     if context.invoked_subcommand:
         return
-    root = Project.at(project).root
     with find_memory(project) as memories:
-        rows = [] if memories is None else list_rules(memories, root)
+        rows = [] if memories is None else list_rules(memories, project.root)
     if as_json:
         document({"rules": [row.value() for row in rows]})
         return
@@ -65,17 +63,16 @@ def _about(row: RuleRow) -> str:
 @click.option("--input", "given", required=True, metavar="JSON", help="The input of the call.")
 @json_option
 @project_option
-def test_call(tool: str, given: str, as_json: bool, project: Path) -> None:
+def test_call(tool: str, given: str, as_json: bool, project: Project) -> None:
     """Tell which rules a call would break; the call is not made."""
     try:
         value = json.loads(given)
     except ValueError as error:
         do = """Give an object, such as '{"command": "git push"}'"""
         raise InvalidInput(f"--input is no JSON: {error}", where=given[:80], do=do) from error
-    place = Project.at(project)
-    cwd = Path(os.path.abspath(project))
     with find_memory(project) as memories:
-        found = [] if memories is None else matches(memories, place.root, cwd, tool, value)
+        known = None if memories is None else ProjectRules(memories, project.root, project.cwd)
+        found = [] if known is None else known.look(tool, value)
     if as_json:
         rows = [
             {**{k: rule.get(k, "") for k in ("name", "level", "file", "source")}} for rule in found
@@ -94,11 +91,11 @@ def test_call(tool: str, given: str, as_json: bool, project: Path) -> None:
 @click.argument("level", type=click.Choice(LEVELS), help="What the rule may do.")
 @json_option
 @project_option
-def level(name: str, level: str, as_json: bool, project: Path) -> None:
+def level(name: str, level: str, as_json: bool, project: Project) -> None:
     """Say what a rule may do: off, remind, ask or block."""
     with open_memory(project) as memories:
         key = set_level(memories, name, level, by_user("edit", "the level of a rule"))
-        rows = list_rules(memories, Project.at(project).root)
+        rows = list_rules(memories, project.root)
     applied = next((row for row in rows if row.rule.get("file") == key), None)
     if as_json:
         document({"file": key, "level": level, "is_rule": applied is not None})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from reverie.apps.cli.options import json_option, project_option
@@ -15,7 +13,7 @@ from reverie.upkeep.switch import switch
 @click.command()
 @json_option
 @project_option
-def off(as_json: bool, project: Path) -> None:
+def off(as_json: bool, project: Project) -> None:
     """Switch memory, notes, learning, dreams and hooks off for this project.
 
     What is stored stays, and commands such as `reverie memory` still work. The agent answers as
@@ -27,18 +25,17 @@ def off(as_json: bool, project: Path) -> None:
 @click.command()
 @json_option
 @project_option
-def on(as_json: bool, project: Path) -> None:
+def on(as_json: bool, project: Project) -> None:
     """Switch on again what `reverie off` switched off."""
     _switched(project, as_json, on=True)
 
 
-def _switched(project: Path, as_json: bool, *, on: bool) -> None:
-    place = Project.at(project)
-    now = switch(place, on=on)
+def _switched(project: Project, as_json: bool, *, on: bool) -> None:
+    now = switch(project, on=on)
     if as_json:
-        document({"on": now.on, "root": str(place.root), "where": now.where})
+        document({"on": now.on, "root": str(project.root), "where": now.where})
         return
-    say(f"Reverie is {'on' if now.on else 'off'} in {place.root}")
+    say(f"Reverie is {'on' if now.on else 'off'} in {project.root}")
     if now.on is not on:
         note(f"reverie: {now.where} says so, and takes precedence")
     elif not on:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from reverie.store.project import Project
 
 HOST = "127.0.0.1"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -23,13 +27,25 @@ class CommandGroup(click.Group):
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document on stdout."
 )
-project_option = click.option(
+folder_option = partial(
+    click.option,
     "--project",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=Path(),
     metavar="PATH",
     help="A folder in the project.",
 )
+
+
+def project_around(context: click.Context, parameter: click.Parameter, folder: Path) -> Project:
+    """Return the project around the folder that was given."""
+    from reverie.store.project import Project
+
+    del context, parameter
+    return Project.at(folder)
+
+
+project_option = folder_option(callback=project_around)
 model_option = click.option("--model", default="", metavar="M", help="The model to use.")
 session_files = click.argument(
     "files",
@@ -60,6 +76,7 @@ def sessions_like(context: click.Context, parameter: click.Parameter, incomplete
     from reverie.store.project import Project
 
     del parameter
-    library = Library.find(Project.at(context.params.get("project") or Path()))
+    given = context.params.get("project") or Path()
+    library = Library.find(given if isinstance(given, Project) else Project.at(given))
     found = library.sessions() if library else []
     return [file.id for file in found if file.id.startswith(incomplete)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from reverie.apps.cli.desk import Screen
 from reverie.session.context import instruction_files
 from reverie.store.approvals import IncludeApprovals
@@ -13,13 +11,11 @@ from reverie.tools import Question
 REASON = "this project asks to read a file outside it, now and in later sessions"
 
 
-def ask_for_files(place: Project, cwd: Path, screen: Screen) -> None:
+def ask_for_files(project: Project, screen: Screen) -> None:
     """One question for each file that nobody approved yet; a no is not kept."""
-    found = instruction_files(
-        cwd, place.settings, home=place.home, environ=place.environ
-    ).unapproved
-    record = IncludeApprovals(place.home)
+    found = instruction_files(project).unapproved
+    record = IncludeApprovals(project.home)
     for one in found:
         subject = f"{one.path}, wanted by {one.by}"
         if screen.ask(Question("CLAUDE.md", subject, REASON)).allow:
-            record.approve(place.root, one.path, one.by)
+            record.approve(project.root, one.path, one.by)

@@ -11,9 +11,9 @@ from reverie.apps.cli.options import json_option, port_option
 from reverie.apps.cli.show import json_line, note, say
 from reverie.errors import InvalidInput
 from reverie.providers.extras import extra
-from reverie.settings import Settings, environment, load
-from reverie.store import home as places
-from reverie.upkeep.installed import KnownClients
+from reverie.settings import Settings
+from reverie.store.project import Project
+from reverie.upkeep.installed import ClientSettings
 from reverie.upkeep.proxy_address import PORT, ProxyAddress
 
 if TYPE_CHECKING:
@@ -81,23 +81,17 @@ def proxy(
     from reverie.middleware.engine import CHARACTERS, EngineRules
     from reverie.middleware.shadow import ShadowRules
 
-    environ = environment()
-    kept = KnownClients(environ, places.home(environ)).upstreams(port)
+    own = Project.personal()
+    kept = ClientSettings(own).upstreams(port)
     if any(kept.values()) and (upstream or upstream_openai):
         what = f"Installed clients have gateways that port {port} forwards to"
         raise InvalidInput(what, do="Leave out --upstream, or take another --port")
     given = upstreams_of(upstream, upstream_openai)
     upstreams = Upstreams(*(kept.get(api) or given.base(api) for api in ("anthropic", "openai")))
-    shadows = ShadowRules(
-        places.home(environ),
-        environ,
-        _worker(background),
-        _tell,
-        memory=memory == "on" and not record,
-    )
+    remembers = memory == "on" and not record
+    shadows = ShadowRules(own, _worker(background), _tell, memory=remembers)
     characters = sys.maxsize if policy == "off" else CHARACTERS
-    settings = load(environ, home=shadows.home, root=None).settings
-    rules = EngineRules(shadows, settings, characters, dry=record, seal=_seal(policy))
+    rules = EngineRules(shadows, own.settings, characters, dry=record, seal=_seal(policy))
 
     def ready(address: ProxyAddress) -> None:
         if as_json:

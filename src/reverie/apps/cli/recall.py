@@ -8,7 +8,6 @@ a memory names stands in the repository now. Text of others is shown with what h
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import click
@@ -22,7 +21,7 @@ from reverie.session.open_memory import OpenMemory
 from reverie.session.recall.answer import recall_rows
 from reverie.session.recall.ledger import LedgerTurn, ledgers
 from reverie.session.recall.notes import saved
-from reverie.store.project import Project, work_root
+from reverie.store.project import Project
 from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
 
@@ -50,19 +49,19 @@ MAX = 1_000
 @json_option
 @project_option
 def recall(
-    query: tuple[str, ...], k: int, explain: bool, ledger: bool, as_json: bool, project: Path
+    query: tuple[str, ...], k: int, explain: bool, ledger: bool, as_json: bool, project: Project
 ) -> None:
     """Find the memories that match a query, best first."""
     given = " ".join(query or ())
     if ledger:
-        _ledger(Project.at(project), given, as_json)
+        _ledger(project, given, as_json)
         return
     if not given.strip():
         raise InvalidInput("The query is empty", do="Give some words, or --ledger")
     text = text_from(given)
     now = time.time()
-    root = work_root(Path(project)) if explain else None
-    with OpenMemory.of(Project.at(project), say=tell) as memory:
+    root = project.worktree if explain else None
+    with OpenMemory.of(project, say=tell) as memory:
         rows = recall_rows(memory, text, now, k, root)
     if as_json:
         document(rows)
@@ -95,8 +94,8 @@ def _show(number: int, row: dict[str, Any], explain: bool) -> None:
 # --- the ledger
 
 
-def _ledger(place: Project, given: str, as_json: bool) -> None:
-    library = Library.find(place)
+def _ledger(project: Project, given: str, as_json: bool) -> None:
+    library = Library.find(project)
     if library is None:
         raise NotFound("There are no sessions in this project yet")
     session = find_session(library, given) if given.strip() else library.newest()

@@ -86,12 +86,11 @@ def replay(
     html: Path | None,
     rounds: bool,
     as_json: bool,
-    project: Path,
+    project: Project,
 ) -> None:
     """Replay recorded sessions under a policy: cost, cache, breaks, and what stays in context."""
-    place = Project.at(project)
-    chosen = policy_of(policy, place.settings, tail, prices_of(prices))
-    sessions, failed = _all(files, place, chosen, every=html is not None)
+    chosen = policy_of(policy, project.settings, tail, prices_of(prices))
+    sessions, failed = _all(files, project, chosen, every=html is not None)
     if not sessions and failed:
         raise failed[0][1]
     if html is not None and sessions:
@@ -115,7 +114,7 @@ def _rounds(session: MeasuredSession) -> dict[str, dict[str, list[int]]]:
 
 
 def _all(
-    files: Sequence[str], place: Project, policy: ReplayPolicy, *, every: bool
+    files: Sequence[str], project: Project, policy: ReplayPolicy, *, every: bool
 ) -> tuple[list[MeasuredSession], list[tuple[str, ReverieError]]]:
     """What was measured, and what could not be."""
     sessions: list[MeasuredSession] = []
@@ -123,7 +122,7 @@ def _all(
     with Watching() as watching:
         for given in transfer.expanded(files):
             try:
-                course = course_of(given, place)
+                course = course_of(given, project)
                 sessions.append(_measured(course, policy, given, every, watching))
             except ReverieError as error:
                 failed.append((given, error))
@@ -194,14 +193,14 @@ def _write(out: Path, text: str) -> None:
 # --- what is to be replayed
 
 
-def course_of(given: str, place: Project) -> Course:
+def course_of(given: str, project: Project) -> Course:
     """The course of a file, or of a session of this project."""
     path = Path(given)
     if path.exists():
         return _of_file(path)
     if path.name.endswith(transfer.ENDINGS) or len(path.parts) > 1:
         raise NotFound("There is no such file", where=given)
-    library = Library.find(place)
+    library = Library.find(project)
     try:
         session = find_session(library, given)
     except InvalidInput as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import click
 
@@ -27,20 +26,21 @@ from reverie.upkeep.retention import OldSessions, find_old, remove_session
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
 @project_option
-def prune(older_than: float | None, dry_run: bool, yes: bool, as_json: bool, project: Path) -> None:
+def prune(
+    older_than: float | None, dry_run: bool, yes: bool, as_json: bool, project: Project
+) -> None:
     """Remove sessions that have not been touched for a number of days.
 
     A session is its transcript, stored results and agents. Memory is never touched.
     """
-    place = Project.at(project)
-    days = place.settings.retention_days if older_than is None else older_than
-    library = Library.find(place)
+    days = project.settings.retention_days if older_than is None else older_than
+    library = Library.find(project)
     found = find_old(library, days, time.time()) if library else OldSessions()
     if found.due and not dry_run and not yes:
         if as_json:
             raise InvalidInput("--json cannot ask for confirmation", do="Give --yes or --dry-run")
         long = f"{days:g} {'day' if days == 1 else 'days'}"
-        say(f"{plural(len(found.due), 'session')} untouched for {long} in {place.root}")
+        say(f"{plural(len(found.due), 'session')} untouched for {long} in {project.root}")
         click.confirm("Remove for good?", abort=True)
     removed: list[str] = []
     kept = dict(found.kept)

@@ -56,16 +56,15 @@ def app() -> None:
 @click.option("--all", "everywhere", is_flag=True, help="Sessions of every project.")
 @json_option
 @project_option
-def list_all(everywhere: bool, as_json: bool, project: Path) -> None:
+def list_all(everywhere: bool, as_json: bool, project: Project) -> None:
     """List the sessions of this project, newest first."""
-    place = Project.at(project)
-    rows = [row for row in _rows(place, everywhere) if row is not None]
+    rows = [row for row in _rows(project, everywhere) if row is not None]
     if as_json:
-        document({"home": str(place.home), "root": str(place.root), "sessions": rows})
+        document({"home": str(project.home), "root": str(project.root), "sessions": rows})
         return
     if not rows:
-        check_folder(place.home)
-        say("No sessions yet." if everywhere else f"No sessions yet in {place.root}.")
+        check_folder(project.home)
+        say("No sessions yet." if everywhere else f"No sessions yet in {project.root}.")
         return
     now = time.time()
     names = ("id", "title", "age", "messages", "turns", "tokens", "agents", "size", "faults")
@@ -82,12 +81,12 @@ def _unique(ids: Sequence[str]) -> int:
     return next(lengths, 36)
 
 
-def _rows(place: Project, everywhere: bool) -> Iterator[dict[str, Any] | None]:
+def _rows(project: Project, everywhere: bool) -> Iterator[dict[str, Any] | None]:
     if everywhere:
-        libraries = list(home_libraries(place))
+        libraries = list(home_libraries(project))
     else:
-        own = Library.find(place)
-        libraries = [(str(place.root), own)] if own else []
+        own = Library.find(project)
+        libraries = [(str(project.root), own)] if own else []
     files = [(root, library, file) for root, library in libraries for file in library.sessions()]
     files.sort(key=lambda found: -found[2].mtime)
 
@@ -138,7 +137,7 @@ def _row_shown(row: dict[str, Any], now: float, everywhere: bool) -> list[str]:
 @json_option
 @project_option
 def show(
-    session: str, full: bool, lines: bool, request: bool, as_json: bool, project: Path
+    session: str, full: bool, lines: bool, request: bool, as_json: bool, project: Project
 ) -> None:
     """Show a session as a conversation, with the decisions made about it."""
     library, found = _chosen(project, session)
@@ -165,8 +164,8 @@ def show(
         note(f"{found}: {fault}")
 
 
-def _chosen(project: Path, given: str) -> tuple[Library, str]:
-    library = Library.find(Project.at(project))
+def _chosen(project: Project, given: str) -> tuple[Library, str]:
+    library = Library.find(project)
     found = find_session(library, given)
     return cast("Library", library), found
 
@@ -236,7 +235,7 @@ def export(
     everything: bool,
     force: bool,
     as_json: bool,
-    project: Path,
+    project: Project,
 ) -> None:
     """Export a session with all its files to stdout, to a file or to a folder."""
     if bool(session) == everything:
@@ -245,7 +244,7 @@ def export(
     if everything and not into_folder:
         raise InvalidInput("--all needs a folder to write to", do="Give --out FOLDER/")
     if everything:
-        library = Library.find(Project.at(project))
+        library = Library.find(project)
         found = [file.id for file in library.sessions()] if library else []
     else:
         library, chosen = _chosen(project, session)
@@ -316,10 +315,9 @@ def _export_text(
 @json_option
 @project_option
 def bring(
-    files: tuple[Path, ...], dry_run: bool, again: bool, as_json: bool, project: Path
+    files: tuple[Path, ...], dry_run: bool, again: bool, as_json: bool, project: Project
 ) -> None:
     """Import sessions of Claude Code and pi (.jsonl, .jsonl.gz, folders), and exported ones."""
-    place = Project.at(project)
     failed: list[dict[str, Any]] = []
     code = 0
 
@@ -327,8 +325,8 @@ def bring(
         nonlocal code
         try:
             parcel = transfer.parcel_of(file)
-            library = None if dry_run else Library.of(place)
-            return transfer.land(library, parcel, place.root, again=again)
+            library = None if dry_run else Library.of(project)
+            return transfer.land(library, parcel, project.root, again=again)
         except ReverieError as error:
             failed.append({"file": str(file), "error": str(error)})
             code = error.exit_code

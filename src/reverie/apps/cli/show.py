@@ -62,6 +62,8 @@ def document(value: object) -> None:
 def hand_down(context: click.Context) -> None:
     """What was given before a command's name counts for the command too."""
     given = {name: value for name, value in context.params.items() if value}
+    if "project" in given:
+        given["project"] = given["project"].cwd  # the folder, as the option takes it
     if context.invoked_subcommand is not None:
         context.default_map = {context.invoked_subcommand: given}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
@@ -26,16 +25,15 @@ _BARS = "▁▂▃▄▅▆▇█"
 @click.option("--all", "everything", is_flag=True, help="All sessions, not only this week's.")
 @json_option
 @project_option
-def stats(everything: bool, as_json: bool, project: Path) -> None:
+def stats(everything: bool, as_json: bool, project: Project) -> None:
     """Show cache hit rate, compactions, memory hygiene and background cost."""
-    place = Project.at(project)
     with waiting("working out the figures"), find_memory(project) as memories:
-        found = project_stats(place, memories, time.time(), everything=everything)
+        found = project_stats(project, memories, time.time(), everything=everything)
     if as_json:
         document(found.value())
         return
     _tell(found, everything)
-    _tell_spent(found.spent, place.settings.background_tokens_per_day)
+    _tell_spent(found.spent, project.settings.background_tokens_per_day)
     _tell_trend(found.trend)
 
 

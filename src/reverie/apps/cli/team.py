@@ -51,12 +51,12 @@ def app() -> None:
 @project_option
 @click.option("--pull", is_flag=True, help="Only take what is new there; push nothing.")
 @json_option
-def sync(project: Path, pull: bool, as_json: bool) -> None:
+def sync(project: Project, pull: bool, as_json: bool) -> None:
     """Take what teammates wrote, and push what is new here."""
     from reverie.session.team import sync_team
 
     with open_memory(project) as memories:
-        done = sync_team(memories, Project.at(project), pull_only=pull)
+        done = sync_team(memories, project, pull_only=pull)
         done.lost = {key: str(memories.beside.root / name) for key, name in done.lost.items()}
     if as_json:
         document(done.value())
@@ -88,12 +88,12 @@ def _files(what: str, keys: Sequence[str]) -> str:
 @app.command()
 @project_option
 @json_option
-def status(project: Path, as_json: bool) -> None:
+def status(project: Project, as_json: bool) -> None:
     """Show what a sync would do, and change nothing."""
     from reverie.session.team import team_status
 
     with open_memory(project) as memories:
-        found = team_status(memories, Project.at(project))
+        found = team_status(memories, project)
     if as_json:
         document(found.value())
         return
@@ -117,12 +117,12 @@ def status(project: Path, as_json: bool) -> None:
 @app.command("diff")
 @project_option
 @json_option
-def show_diff(project: Path, as_json: bool) -> None:
+def show_diff(project: Project, as_json: bool) -> None:
     """Show the files in which both sides differ, line by line, and change nothing."""
     from reverie.session.team import DIFFERS, team_changes
 
     with open_memory(project) as memories:
-        found = team_changes(memories, Project.at(project))
+        found = team_changes(memories, project)
     if as_json:
         document([one.value() for one in found])
         return
@@ -150,7 +150,7 @@ def show_diff(project: Path, as_json: bool) -> None:
     help="With --refused: all that this database's servers refused, to anybody.",
 )
 @json_option
-def show_log(project: Path, most: int, refused: bool, database: str, as_json: bool) -> None:
+def show_log(project: Project, most: int, refused: bool, database: str, as_json: bool) -> None:
     """Show who wrote which shared memory, and when; the newest first.
 
     Of what was refused a token sees its own, and one for all repositories its organisation's.
@@ -162,7 +162,7 @@ def show_log(project: Path, most: int, refused: bool, database: str, as_json: bo
         return
     from reverie.session.team import connect
 
-    rows = connect(Project.at(project)).log(most)
+    rows = connect(project).log(most)
     if as_json:
         document([asdict(one) for one in rows])
         return
@@ -185,11 +185,11 @@ _REFUSED = {
 }
 
 
-def _refusals(project: Path, most: int, database: str) -> list[CountedRefusal]:
+def _refusals(project: Project, most: int, database: str) -> list[CountedRefusal]:
     if not database:
         from reverie.session.team import refused_by_server
 
-        return refused_by_server(Project.at(project), most)
+        return refused_by_server(project, most)
     with _store(database) as store:
         return store.all_refusals(most)
 

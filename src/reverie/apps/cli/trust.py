@@ -40,72 +40,71 @@ _SHOWN = 4_000  # characters of one line
 )
 @json_option
 @project_option
-def trust(yes: bool, forget: bool, include: Path | None, as_json: bool, project: Path) -> None:
+def trust(yes: bool, forget: bool, include: Path | None, as_json: bool, project: Project) -> None:
     """Show what a project's settings and MCP servers would run, and trust them if yours."""
-    place = Project.at(project)
     if include is not None:
-        IncludeApprovals(place.home).approve(place.root, include.expanduser(), "the user")
-        _answer(place, as_json, f"Instruction files of this project may include {include}.")
+        IncludeApprovals(project.home).approve(project.root, include.expanduser(), "the user")
+        _answer(project, as_json, f"Instruction files of this project may include {include}.")
         return
-    file = local_file(place)
+    file = local_file(project)
     if forget:
-        gone = [trusted.forget(place.home, one) for one in (file.path, *places(project))]
+        gone = [trusted.forget(project.home, one) for one in (file.path, *places(project))]
         told = "Forgotten." if any(gone) else "Nothing was decided about the file."
-        _answer(place, as_json, told)
+        _answer(project, as_json, told)
         return
     _refuse_broken(file)
-    others = [one for one in brought(place, project) if one.why]
+    others = [one for one in brought(project) if one.why]
     if others and as_json and not yes:
         raise InvalidInput("--json cannot ask for confirmation", do="Give --yes")
     for one in others:
         if not yes:
             one.show()
             click.confirm("Trust this file?", abort=True)
-        trusted.decide(place.home, one.path, one.data, trusted=True)
+        trusted.decide(project.home, one.path, one.data, trusted=True)
         if not as_json:
             say(f"{one.path} is trusted until it changes.")
     if file.data is None or file.origin.trusted:
         missing = f"There is no {file.path}; nothing needs your trust."
         told = missing if file.data is None else f"{file.path} is trusted."
         if as_json or not others:
-            _answer(place, as_json, told)
+            _answer(project, as_json, told)
         return
     if not yes:
         if as_json:
             raise InvalidInput("--json cannot ask for confirmation", do="Give --yes")
-        _show(place, file)
+        _show(project, file)
         click.confirm("Trust this file?", abort=True)
-    trusted.decide(place.home, file.path, file.data, trusted=True)
-    _answer(place, as_json, f"{file.path} is trusted until it changes.")
+    trusted.decide(project.home, file.path, file.data, trusted=True)
+    _answer(project, as_json, f"{file.path} is trusted until it changes.")
 
 
-def local_file(place: Project) -> SettingsFile:
+def local_file(project: Project) -> SettingsFile:
     """The project's local settings as they are now."""
-    path = settings_places(home=place.home, root=place.root)["local"]
-    return settings_file("local", path, place.home)
+    path = settings_places(home=project.home, root=project.root)["local"]
+    return settings_file("local", path, project.home)
 
 
-def offer(place: Project, project: Path) -> None:
+def offer(project: Project) -> None:
     """Ask a person at a terminal, once, about what nobody has decided about."""
-    for one in undecided(place, project):
+    for one in undecided(project):
         one.show()
         yes = click.confirm("Trust this file?", default=False)
-        trusted.decide(place.home, one.path, one.data, trusted=yes)
+        trusted.decide(project.home, one.path, one.data, trusted=yes)
         if not yes:
             note("It is left alone; `reverie trust` asks again.")
-    file = local_file(place)
-    if file.data is None or file.origin.trusted or was_declined(place.home, file.path, file.data):
+    file = local_file(project)
+    if file.data is None or file.origin.trusted or was_declined(project.home, file.path, file.data):
         return
-    if not list(powers(place, file)):
+    if not list(powers(project, file)):
         return
-    _show(place, file)
+    _show(project, file)
     answer = click.confirm("Trust this file?", default=False)
-    trusted.decide(place.home, file.path, file.data, trusted=answer)
+    trusted.decide(project.home, file.path, file.data, trusted=answer)
     if not answer:
         note("It counts like the repository's committed settings; `reverie trust` asks again.")
 
 
-def powers(place: Project, file: SettingsFile) -> Iterator[str]:
+def powers(project: Project, file: SettingsFile) -> Iterator[str]:
     """What an untrusted file would do that committed settings may not, line by line."""
     for hook in hooks_in(file)[0]:
         yield f"run at {hook.event}: {hook.command}"
@@ -113,7 +112,7 @@ def powers(place: Project, file: SettingsFile) -> Iterator[str]:
         if rule.verdict != "deny":
             yield f"{rule.verdict} {rule}"
     flags: Any = file.value.get("flags")
-    for problem in (*place.problems, *place.flags.problems()):
+    for problem in (*project.problems, *project.flags.problems()):
         if problem.place == str(file.path) and problem.code == "refused":
             name = problem.key.removeprefix("flags.")
             held = flags if name != problem.key else file.value
@@ -130,9 +129,9 @@ def _refuse_broken(file: SettingsFile) -> None:
         )
 
 
-def _show(place: Project, file: SettingsFile) -> None:
-    say(f"{file.path} is {distrust(place.home, file.path, file.data or b'')}.")
-    lines = list(powers(place, file))
+def _show(project: Project, file: SettingsFile) -> None:
+    say(f"{file.path} is {distrust(project.home, file.path, file.data or b'')}.")
+    lines = list(powers(project, file))
     if not lines:
         say("It asks for nothing that committed settings may not do.")
         return
@@ -142,11 +141,11 @@ def _show(place: Project, file: SettingsFile) -> None:
         say(f"  {line[:_SHOWN]}{more}")
 
 
-def _answer(place: Project, as_json: bool, text: str) -> None:
+def _answer(project: Project, as_json: bool, text: str) -> None:
     if not as_json:
         say(text)
         return
-    file = local_file(place)
+    file = local_file(project)
     document(
         {
             "file": str(file.path),

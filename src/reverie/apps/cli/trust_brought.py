@@ -15,7 +15,7 @@ from reverie.session.hooks import hooks_in
 from reverie.settings.claude import project_files
 from reverie.settings.sources import settings_file
 from reverie.settings.trust import distrust, was_declined
-from reverie.store.project import Project, work_root
+from reverie.store.project import Project
 from reverie.tools.mcp.config import FILE, described, file_bytes, servers_in
 
 SHOWN = 4_000  # characters of one line
@@ -38,31 +38,31 @@ class Brought:
             say(f"  {line[:SHOWN]}{more}")
 
 
-def places(project: Path) -> tuple[Path, ...]:
+def places(project: Project) -> tuple[Path, ...]:
     """Where such files would lie."""
-    top = work_root(project)
+    top = project.worktree
     return (top / FILE, *project_files(top))
 
 
-def brought(place: Project, project: Path) -> list[Brought]:
+def brought(project: Project) -> list[Brought]:
     """The files that would do something, trusted or not."""
-    return [one for path in places(project) for one in _file(place, path)]
+    return [one for path in places(project) for one in _file(project, path)]
 
 
-def undecided(place: Project, project: Path) -> list[Brought]:
+def undecided(project: Project) -> list[Brought]:
     """Those that the user neither trusted nor declined."""
-    found = [one for one in brought(place, project) if one.why]
-    return [one for one in found if not was_declined(place.home, one.path, one.data)]
+    found = [one for one in brought(project) if one.why]
+    return [one for one in found if not was_declined(project.home, one.path, one.data)]
 
 
-def _file(place: Project, path: Path) -> Iterator[Brought]:
+def _file(project: Project, path: Path) -> Iterator[Brought]:
     data = file_bytes(path)
     if data is None:
         return
     if path.name == FILE:
-        powers = tuple(described(servers_in(data, place.environ)[0]))
+        powers = tuple(described(servers_in(data, project.environ)[0]))
     else:
-        hooks = hooks_in(settings_file("local", path, place.home))[0]
+        hooks = hooks_in(settings_file("local", path, project.home))[0]
         powers = tuple(f"run at {hook.event}: {hook.command}" for hook in hooks)
     if powers:
-        yield Brought(path, data, powers, distrust(place.home, path, data))
+        yield Brought(path, data, powers, distrust(project.home, path, data))

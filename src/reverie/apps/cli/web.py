@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from reverie.apps.cli.options import HOST, json_option, port_option, project_option
@@ -16,7 +14,7 @@ from reverie.store.project import Project
 @port_option(0)
 @json_option
 @project_option
-def web(port: int, as_json: bool, project: Path) -> None:
+def web(port: int, as_json: bool, project: Project) -> None:
     """Serve the page: sessions, memories, dreams, health and savings of your projects."""
     with extra("web", "The page cannot be served"):
         from reverie.apps.web.serve import serve_page
@@ -28,4 +26,4 @@ def web(port: int, as_json: bool, project: Path) -> None:
         say(f"Open {link}")
         say("The link works once, on this machine alone. Ctrl-C stops the page.")
 
-    serve_page(Project.at(project), HOST, port, ready)
+    serve_page(project, HOST, port, ready)

@@ -39,7 +39,7 @@ async def run(
     explain: Explain | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; streams under way are finished."""
-    token = make_token(rules.shadows.home)
+    token = make_token(rules.shadows.own.home)
     listening = listen(HOST, port)
     address = ProxyAddress(listening.getsockname()[1], token)
     async with running(rules, upstreams, token, explain) as proxy:

@@ -156,6 +156,7 @@ class Desk:
         """The project's memory; None where there is none yet."""
         with self._lock:
             if self._memory is None:
+                self.open_memory.project = self.place
                 self._memory = self.open_memory.find_store(create=create)
             yield self._memory
 
@@ -222,9 +223,10 @@ class Desk:
 
         with self._lock:
             memory = self.open_memory
+            memory.project = place = self.place
             if memory.is_searchable:
                 memory.keep_index()
-            return recall_rows(memory, question, time.time(), most, self.place.root, beside=True)
+            return recall_rows(memory, question, time.time(), most, place.root, beside=True)
 
     def refresh_recall(self) -> None:
         """Bring the recall index up to date, where anybody has asked yet."""

@@ -60,7 +60,7 @@ def switch(desk: Desk, ask: Ask) -> Response:
     name, on = ask.given("name"), ask.given("on") == "1"
     if name not in SWITCHES:
         raise InvalidInput("There is no such switch here", where=name[:40])
-    change_flag(desk.place.home, name, on)
+    change_flag(desk.place, name, on)
     return desk.to("/health", "on" if on else "off")
 
 
@@ -68,7 +68,7 @@ def limit(desk: Desk, ask: Ask) -> Response:
     """Set the budget, or with nothing given let the default count again."""
     before = budget(desk.place.load())
     text = "".join(ask.given("tokens").replace(",", "").split())
-    change_setting(desk.place.home, BUDGET, text or None, desk.place.environ)
+    change_setting(desk.place, BUDGET, text or None)
     was = str(before["limit"]) if before["set"] else ""
     return desk.to(f"/health?was={quote(was)}", "limited")
 

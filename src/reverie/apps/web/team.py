@@ -19,7 +19,7 @@ from reverie.apps.web.desk import Ask, Desk
 from reverie.apps.web.memories import by_user
 from reverie.errors import NotFound
 from reverie.memory.versions import Version
-from reverie.session.open_memory import find_memory
+from reverie.session.open_memory import open_memory
 from reverie.session.team import (
     DIFFERS,
     connect,
@@ -42,8 +42,7 @@ def summary(desk: Desk) -> Values:
     place = desk.place
     if lack := missing(place):
         return {"missing": lack[0], "do": lack[1]}
-    with find_memory(desk.place, desk.say, create=True) as memories:
-        assert memories is not None
+    with open_memory(desk.place, desk.say) as memories:
         return team_status(memories, place).value()
 
 
@@ -52,8 +51,7 @@ def _asked(desk: Desk) -> Values:
     place = desk.place
     if missing(place):
         return summary(desk)
-    with find_memory(desk.place, desk.say, create=True) as memories:
-        assert memories is not None
+    with open_memory(desk.place, desk.say) as memories:
         status = team_status(memories, place).value()
         differs = [one.value() for one in team_changes(memories, place)[:MAX_FILES]]
         log = [asdict(one) for one in connect(place).log(MAX_LOG)]
@@ -127,8 +125,7 @@ def sync(desk: Desk, ask: Ask) -> Response:
     del ask
 
     def work() -> Values:
-        with find_memory(desk.place, desk.say, create=True) as memories:
-            assert memories is not None
+        with open_memory(desk.place, desk.say) as memories:
             done = sync_team(memories, desk.place, now=time.time).value()
         desk.figures.outdated("team", "team page")
         return done

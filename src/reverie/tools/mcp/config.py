@@ -17,6 +17,7 @@ from typing import Any, cast
 from reverie.light import dataclass
 from reverie.settings.trust import distrust, was_declined
 from reverie.settings.values import read_bytes
+from reverie.store.project import Project
 
 FILE = ".mcp.json"
 HOME_FILE = "mcp.json"
@@ -47,16 +48,17 @@ class McpServers:
     problems: tuple[str, ...] = ()
 
 
-def find_servers(home: Path, top: Path, environ: Mapping[str, str]) -> McpServers:
-    """The servers of home and, where it is trusted, of the project; the project's name wins."""
+def find_servers(project: Project) -> McpServers:
+    """Read the servers of home and of a trusted project; the project's name wins."""
+    home = project.home
     found: dict[str, McpServer] = {}
     problems: list[str] = []
-    for path, ours in ((home / HOME_FILE, True), (top / FILE, False)):
+    for path, ours in ((home / HOME_FILE, True), (project.worktree / FILE, False)):
         data = file_bytes(path)
         if data is None:
             continue
         why = "" if ours else distrust(home, path, data)
-        servers, wrong = servers_in(data, environ)
+        servers, wrong = servers_in(data, project.environ)
         if why and was_declined(home, path, data):
             continue  # the user has seen it and said no
         if why and servers:
