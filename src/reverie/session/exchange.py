@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reverie.errors import NotAvailable, PromptTooLong
-from reverie.models import ClientModel, RulesModel, too_long
+from reverie.models import ClientModel, RulesModel, output_limit, too_long
 from reverie.session.options import Head
 from reverie.session.tool_roles import described, flat
 from reverie.tools.toolset import Original, Toolset, reading_back
@@ -170,9 +170,14 @@ def changed_head(
 async def next_request(session: Session) -> Request:
     """Return the request to send; PromptTooLong where nothing makes it fit."""
     try:
-        return Request.of(await session.render_request(), session.output_limit)
+        return Request.of(await session.render_request(), _output_limit(session))
     except PromptTooLong as error:
         raise _for_callers(error, session) from error
+
+
+def _output_limit(session: Session) -> int:
+    model = session.world.model
+    return 0 if model is None else output_limit(model.capabilities, session.project.settings)
 
 
 def _for_callers(error: PromptTooLong, session: Session) -> PromptTooLong:
@@ -195,7 +200,7 @@ async def shorter_request(session: Session, error: Exception) -> Request:
     if found is None:
         raise error
     try:
-        return Request.of(await session.shorten_request(found), session.output_limit)
+        return Request.of(await session.shorten_request(found), _output_limit(session))
     except PromptTooLong as again:
         raise _for_callers(again, session) from error
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
@@ -18,10 +18,8 @@ from reverie.concurrency import Holding, alone, to_the_end
 from reverie.errors import InvalidInput, PromptTooLong
 from reverie.layers import session_memory
 from reverie.layers.compaction import STOPPED, broken
-from reverie.layers.dreaming import NAME as DREAM
 from reverie.session.compaction import compacting
 from reverie.session.conversation import NoLog
-from reverie.session.dream.watch import DreamWatch
 from reverie.session.fork import Fork, Parent
 from reverie.session.jobs import Jobs, OwnTasks, process_limit
 from reverie.session.options import Begun, resumed_head
@@ -33,7 +31,10 @@ from reverie.wire.request import Request
 from reverie.world import Notice
 
 if TYPE_CHECKING:
+    from reverie.session.dream.watch import DreamWatch
     from reverie.session.recall.recall import Recall
+
+DREAM = "dream"
 
 
 class Host(Parent):
@@ -61,7 +62,6 @@ class Host(Parent):
         self.library = library
         self.memories = None if options.private else options.memories
         self.interactive = options.interactive
-        self.dreams = DreamWatch()
         ask = partial(compacting.ask_to_the_end, self)
         self.world = replace(world, fork=self.run_fork, wait=self._wait, ask=ask)
         self._session = session
@@ -84,6 +84,13 @@ class Host(Parent):
     @property
     def id(self) -> str:
         return self._session
+
+    @cached_property
+    def dreams(self) -> DreamWatch:
+        """What it knows of its dreams."""
+        from reverie.session.dream.watch import DreamWatch
+
+        return DreamWatch()
 
     def _recall(self) -> Recall | None:
         if self.memories is None:
@@ -292,6 +299,8 @@ async def _extract(host: Host) -> None:
 
 
 async def _dream(host: Host) -> None:
+    if host.memories is None:
+        return
     await host.dreams.consider(host)
 
 
@@ -302,6 +311,6 @@ AFTER_A_RESPONSE: tuple[tuple[str, Consider], ...] = (
 
 AFTER_A_TURN: tuple[tuple[str, Consider], ...] = (
     ("extract_memories", _extract),  # 5: what is worth keeping, by a fork
-    ("dream", _dream),  # 6: the memory is tidied, once a day at most
+    (DREAM, _dream),  # 6: the memory is tidied, once a day at most
 )
 """Asked by `record_turn_end`, where the turn was completed."""

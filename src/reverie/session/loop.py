@@ -13,16 +13,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack
 
 import anyio
 
 from reverie.concurrency import alone
 from reverie.errors import PromptTooLong, ProviderError, Refused
-from reverie.session.attachments import Attachments
 from reverie.session.budget import Tally, weight
 from reverie.session.hooks import NO_HOOKS, Hooks, HookVerdict, prompt_of
-from reverie.session.rules import TurnRules
 from reverie.session.stops import (
     GO_ON,
     Ended,
@@ -54,6 +52,10 @@ from reverie.transcript.tasks import MAIN, Task
 from reverie.wire.reply import Addable, Reply, as_user, user
 from reverie.wire.request import Request
 from reverie.world import Event, Model, Notice, Retrying
+
+if TYPE_CHECKING:
+    from reverie.session.attachments import Attachments
+    from reverie.session.rules import TurnRules
 
 
 @dataclass

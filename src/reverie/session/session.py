@@ -25,7 +25,7 @@ from anyio import to_thread
 
 from reverie.errors import NotFound
 from reverie.layers.compaction import CompactionFailed
-from reverie.models import finished, output_limit
+from reverie.models import finished
 from reverie.session import exchange
 from reverie.session.host import Host
 from reverie.session.options import Begun, SessionOptions
@@ -153,10 +153,7 @@ class Session(Host):
     def __init__(self, begun: Begun) -> None:
         super().__init__(begun)
         self._line = anyio.Lock()
-        model = self.world.model
-        limit = 0 if model is None else output_limit(model.capabilities, self.project.settings)
-        self.output_limit = limit
-        self._tools = exchange.read_back_tools(self)
+        self._tools: Toolset | None = None
 
     # --- what it is
 
@@ -174,6 +171,8 @@ class Session(Host):
     @property
     def tools(self) -> Toolset:
         """The tools that the session answers itself (`handle`)."""
+        if self._tools is None:
+            self._tools = exchange.read_back_tools(self)
         return self._tools
 
     # --- a turn
@@ -216,7 +215,7 @@ class Session(Host):
     async def handle(self, call: object) -> Any:
         """The result of a call for one of `tools`, in the form the call came in; else None."""
         self.holding.check()
-        return await to_thread.run_sync(self._tools.handle, call)
+        return await to_thread.run_sync(self.tools.handle, call)
 
     async def rules(self, call: ToolCall) -> list[MatchedRule]:
         """The rules of memory that a call goes against, looked at before it runs; the call is

@@ -248,5 +248,5 @@ class Registry:
         return [tool.definition for tool in self]
 
     def limits(self) -> dict[str, int | None]:
-        """For `Session.open(tool_limits=…)`: the tools that differ from the setting."""
+        """For `open_session(tool_limits=…)`: the tools that differ from the setting."""
         return {tool.name: tool.limit for tool in self if tool.limit != DEFAULT_LIMIT}

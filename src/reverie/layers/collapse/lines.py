@@ -18,7 +18,6 @@ from reverie.settings import Settings
 from reverie.transcript.blocks import Block, Json, text_of
 from reverie.transcript.messages import Item
 from reverie.transcript.names import first_names, reference
-from reverie.transcript.recorded import asked
 from reverie.transcript.records import is_wish
 
 RESULT_NAMES = 640  # characters of names kept of a result, at most
@@ -106,6 +105,8 @@ class _Sealing:
         if result is not None:
             spoken = ""
             if not name.startswith(FOREIGN):  # what such a tool returns is nobody's word
+                from reverie.transcript.recorded import asked
+
                 result, spoken = asked.apart(result, name)
             text = text_of(result.value.get("content"))
             failed = result.value.get("is_error") is True

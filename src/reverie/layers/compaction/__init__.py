@@ -15,13 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from reverie.errors import InvalidInput, ReverieError
 from reverie.layers.compaction import provider, ranges, summary
 from reverie.layers.compaction.asking import NAME, CompactionFailed, Written, ratio, written
 from reverie.layers.compaction.ranges import ReplacedSpan, Side
-from reverie.transcript.audit.audit import Audit, audit, with_earlier_words
 from reverie.transcript.blocks import text_block
 from reverie.transcript.fold import apply
 from reverie.transcript.records import (
@@ -34,6 +33,9 @@ from reverie.transcript.records import (
 )
 from reverie.transcript.view import View
 from reverie.world import Notice, World
+
+if TYPE_CHECKING:
+    from reverie.transcript.audit.audit import Audit
 
 TOLD = 3  # missing things that are named to a person
 STOPPED = (
@@ -274,6 +276,8 @@ def _texts(view: View) -> list[str]:
 def _audited(
     view: View, span: ReplacedSpan, texts: Sequence[str], world: World, room: int
 ) -> Audit:
+    from reverie.transcript.audit.audit import audit, with_earlier_words
+
     gone = with_earlier_words(view, span.gone)
     most = min(world.settings.compact_keep_list_tokens, max(0, room))
     return audit(gone, texts, keep_tokens=most, reader=world.way_back.tool)

@@ -20,7 +20,6 @@ from reverie.layers.compaction import shortened, summary
 from reverie.layers.compaction.ranges import ReplacedSpan
 from reverie.layers.compaction.summary import Unusable
 from reverie.light import dataclass
-from reverie.memory.secrets import removed
 from reverie.transcript.blocks import estimate
 from reverie.transcript.tasks import SummaryTask
 from reverie.transcript.tokens import context_window
@@ -90,6 +89,8 @@ async def _usable(asking: _Asking) -> Written:
 
 def _clean(text: str, world: World) -> str:
     """A summary without secrets: what it says of them goes on, what they are does not."""
+    from reverie.memory.secrets import removed  # due once there is a summary
+
     text, rules = removed(text)
     if rules:
         told = f"secrets were taken out of the summary: {', '.join(rules)}"

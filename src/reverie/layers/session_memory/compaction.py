@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from reverie.errors import NotFound, StoreError
 from reverie.layers.session_memory.growth import NAME, covered, is_kept, numbers
@@ -19,7 +20,6 @@ from reverie.light import dataclass
 from reverie.settings import Settings
 from reverie.text import untrusted
 from reverie.text.format import plural
-from reverie.transcript.audit.audit import Audit, audit, with_earlier_words
 from reverie.transcript.blocks import TEXT_BYTES, text_block
 from reverie.transcript.fold import apply
 from reverie.transcript.messages import Item
@@ -33,6 +33,9 @@ from reverie.transcript.records import (
 )
 from reverie.transcript.view import View
 from reverie.world import Notice, World
+
+if TYPE_CHECKING:
+    from reverie.transcript.audit.audit import Audit
 
 REASON = "session_memory"
 READ = 8  # times the notes' budget that is read of their file, at most
@@ -203,6 +206,8 @@ class _CutPoint:
         if asked:
             parts.append(f"{HOOKS} {asked}")
         gone = self.gone
+        from reverie.transcript.audit.audit import audit, with_earlier_words
+
         found = audit(
             with_earlier_words(self.view, gone),
             [*parts, *_words(self.stays), *_attached(restored)],
