@@ -50,7 +50,8 @@ def test_the_package_loads_nothing_and_a_name_little() -> None:
     name = ours(loaded("from reverie import Memory"))
     assert {one.split(".")[1] for one in name} == OF_MEMORY
     assert ours(loaded("from reverie import Found, Saved")) == LIGHT | {"reverie.api.values"}
-    reports = LIGHT | {"reverie.api.report", "reverie.errors"}
+    report = {"reverie.session", "reverie.session.report", "reverie.errors"}
+    reports = LIGHT - {"reverie.api"} | report
     assert ours(loaded("from reverie import Report, report")) == reports
 
 
