@@ -35,7 +35,7 @@ from reverie.session.turn import (
     TurnResult,
     ignore_event,
 )
-from reverie.tools.toolset import takes
+from reverie.tools.toolset import check_arguments, takes
 from reverie.wire.reply import Addable
 
 if TYPE_CHECKING:
@@ -220,6 +220,7 @@ def _opens(given: Callable[P, AgentOptions]) -> Callable[P, AbstractAsyncContext
 
         if "model" not in options:
             raise TypeError("Agent.open() misses a required keyword-only argument: 'model'")
+        check_arguments(options, ARGUMENTS)
         async with open_for_caller(given(*project, **options)) as agent:
             yield agent
 

@@ -30,7 +30,7 @@ from reverie.session import exchange
 from reverie.session.host import Host
 from reverie.session.options import Begun, SessionOptions
 from reverie.session.turn import TurnEnding
-from reverie.tools.toolset import Toolset, takes
+from reverie.tools.toolset import Toolset, check_arguments, takes
 from reverie.transcript.records import Rewound
 from reverie.wire.reply import Addable, Reply, ToolCall
 from reverie.wire.request import Request
@@ -110,6 +110,7 @@ def _starts(given: Callable[P, SessionOptions]) -> Callable[P, Awaitable[Session
 
         It takes what `open` takes.
         """
+        check_arguments(options, ARGUMENTS)
         return await _begin_for_caller(given(*project, **options))
 
     return start
@@ -135,6 +136,7 @@ def _opens(
         - `resume`: the id of a session to go on with. `private` records nothing.
         - `home`, `settings`, `on_notice`: as for `Memory`.
         """
+        check_arguments(options, ARGUMENTS)
         session = await _begin_for_caller(given(*project, **options))
         try:
             yield session

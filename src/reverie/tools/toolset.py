@@ -257,3 +257,9 @@ def takes(
         return function
 
     return dress
+
+
+def check_arguments(given: Mapping[str, object], names: str) -> None:
+    """Raise TypeError for an argument that is not among these names."""
+    for name in given.keys() - set(names.split()):
+        raise TypeError(f"open() got an unexpected keyword argument {name!r}")
