@@ -36,6 +36,21 @@ async def test_a_closed_session_says_so_and_closes_again(home: Path, tmp_path: P
         await Session.start(tmp_path, model=NAME, resume="0" * 8 + "-0000-4000-8000-" + "0" * 12)
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["memories", "when_added", "modle"])
+async def test_only_the_options_of_a_caller_are_taken(
+    home: Path, tmp_path: Path, name: str
+) -> None:
+    for opens in (Session.open, reverie.Agent.open):
+        wrong: Any = opens
+        with pytest.raises(TypeError, match=name):
+            async with wrong(tmp_path, model=NAME, **{name: None}):
+                pass
+    starts: Any = Session.start
+    with pytest.raises(TypeError, match=name):
+        await starts(tmp_path, model=NAME, **{name: None})
+
+
 def test_another_event_loop_is_refused_and_nothing_hangs(home: Path, tmp_path: Path) -> None:
     async def begin() -> Session:
         return await Session.start(tmp_path, model=NAME)
