@@ -176,6 +176,7 @@ _WORDS = st.sampled_from(
 
 
 @example({"a": ["yesterday"]})
+@example({"a": ["yesterday"], "b": ["yesterday"]})
 @given(st.dictionaries(st.sampled_from("abcdef"), st.lists(_WORDS, max_size=30), max_size=5))
 def test_no_folder_is_mended_forever_or_loses_a_fact(given_words: dict[str, list[str]]) -> None:
     files = {f"{key}.md": " ".join(words).encode() for key, words in given_words.items()}

@@ -37,6 +37,7 @@ from reverie.memory.format import frontmatter
 from reverie.memory.format.entry import is_cut, uncut
 from reverie.memory.hygiene.reading import ReadMemory, statements
 from reverie.memory.rules.reading import APPLIES
+from reverie.text.dates import relative
 from reverie.text.markdown import without_code
 from reverie.text.terms import plain, terms
 
@@ -158,7 +159,8 @@ def _matter(memory: ReadMemory) -> Hashable:
             and f" {words}{'' if is_cut(one.value) else ' '}" not in told
         ):
             head.append((".".join(one.names), words))
-    return body, tuple(sorted(head))
+    days = tuple(when.meant for when in relative(memory.body, memory.written))
+    return body, tuple(sorted(head)), days
 
 
 def duplicates(memories: Sequence[ReadMemory]) -> list[tuple[ReadMemory, ReadMemory, float]]:
