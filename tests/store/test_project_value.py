@@ -54,6 +54,11 @@ def test_settings_are_read_once_and_again_by_reload(tmp_path: Path) -> None:
     again = found.reload()
     assert again.settings.dream_hours == 7
     assert again.problems
+    local = tmp_path / ".reverie/settings.json"
+    local.parent.mkdir()
+    local.write_text('{"dreamHours": 30}', encoding="utf-8")
+    assert found.part("ada").reload().settings.dream_hours == 30
+    assert Project.personal(home=home, environ={}).reload().settings.dream_hours == 7
     own = Project.at(tmp_path, home=home, environ={}, settings={"dream_hours": 9})
     assert own.settings.dream_hours == 9
     with pytest.raises(SettingsError):

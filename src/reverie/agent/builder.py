@@ -198,13 +198,13 @@ class AgentBuilder:
     async def fill(self, stack: AsyncExitStack, asker: Asker | None) -> Agent:
         """Open its parts one by one; the stack closes them in reverse."""
         agent, project, memories = self.agent, self.project, self.memories
+        for held in (memories, self.role.memory):
+            if held is not None:
+                stack.callback(held.close)
         await pull_at_start(memories, project, self.say)
         self.add_tools()
         await looked_up(self.model)
         servers = await stack.enter_async_context(agent_servers(project, self.say))
-        for held in (memories, self.role.memory):
-            if held is not None:
-                stack.callback(held.close)
         await stack.enter_async_context(shared_while_open(memories, project, self.say))
         agent.attachments = self.attachments(servers)
         opening = open_session(project.cwd, **self.session_options(servers))

@@ -144,8 +144,9 @@ class Project:
 
     def load(self) -> Loaded:
         """Read the settings on disk, each with its origin."""
-        root = None if self.name else self.root
-        return load(self.environ, home=self.home, root=root)
+        wide = self.outwards()[-1]  # a user's or agent's part has the settings of its project
+        is_folder = not wide.name and wide.scope != "personal"
+        return load(self.environ, home=self.home, root=wide.root if is_folder else None)
 
     # --- what follows from it
 
