@@ -32,7 +32,7 @@ import anyio
 
 from bench.figures import ROOT_SHARED, Figure, Row, against_peers, at_most, once
 from bench.peers import LOCKS, MISSING, environment
-from reverie.layers import collapse, microcompaction, tool_results
+from reverie.layers import by_time, per_message, seal
 from reverie.settings import DEFAULTS, Settings
 from reverie.testing import ManualClock, MemoryDisk, world
 from reverie.transcript import (
@@ -53,8 +53,8 @@ from reverie.wire import LONG, SHORT, Request, render
 from reverie.world import Layer
 
 UNHASHED = Parts("", "", "", "", "", 0)
-COLLAPSE: Sequence[Layer] = (tool_results.per_message, collapse.seal)
-CLASSIC: Sequence[Layer] = (tool_results.per_message, microcompaction.by_time)
+COLLAPSE: Sequence[Layer] = (per_message, seal)
+CLASSIC: Sequence[Layer] = (per_message, by_time)
 
 
 def bench_modules(shared: Path) -> Path:

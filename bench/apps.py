@@ -28,17 +28,17 @@ import anyio
 
 import reverie
 from bench.figures import QUICK, Figure, Row, at_most, slug
-from reverie.apps.web import Ask, Desk, Keeper, save
-from reverie.apps.web.dream import shown as dream
-from reverie.apps.web.health import shown as health
-from reverie.apps.web.memories import listed as memories
-from reverie.apps.web.memories import shown as memory
-from reverie.apps.web.recall import shown as recall
-from reverie.apps.web.review import listed as review
-from reverie.apps.web.savings import shown as savings
-from reverie.apps.web.sessions import listed as sessions
-from reverie.apps.web.sessions import shown as session
-from reverie.session import Library, open_session
+from reverie.apps.web import IndexRefresher, ScreenRequest, Workspace, save
+from reverie.apps.web import list_memories as memories
+from reverie.apps.web import list_review as review
+from reverie.apps.web import list_sessions as sessions
+from reverie.apps.web import show_dream as dream
+from reverie.apps.web import show_health as health
+from reverie.apps.web import show_memory as memory
+from reverie.apps.web import show_recall as recall
+from reverie.apps.web import show_savings as savings
+from reverie.apps.web import show_session as session
+from reverie.session import SessionLibrary, open_session
 from reverie.store import Project
 from reverie.wire import user
 
@@ -71,29 +71,29 @@ def _costs(sessions_: int, memories_: int) -> tuple[Mapping[str, float], float]:
         place = Project.at(project)
         first = anyio.run(_talk, project)
         _fill(place, first, sessions_, memories_)
-        desk = Desk(place)
+        desk = Workspace(place)
         desk.start = _nothing  # what runs beside a page is not its cost
         began = time.process_time()
-        Keeper(desk).look()
+        IndexRefresher(desk).look()
         built = time.process_time() - began
         pages = {
-            "sessions": lambda: sessions(desk, Ask()),
-            "sessions, searched": lambda: sessions(desk, Ask(query={"q": "tests"})),
-            "timeline": lambda: session(desk, Ask(path={"id": first})),
-            "memories": lambda: memories(desk, Ask()),
+            "sessions": lambda: sessions(desk, ScreenRequest()),
+            "sessions, searched": lambda: sessions(desk, ScreenRequest(query={"q": "tests"})),
+            "timeline": lambda: session(desk, ScreenRequest(path={"id": first})),
+            "memories": lambda: memories(desk, ScreenRequest()),
             "memories, a word and letters of half": lambda: memories(
-                desk, Ask(query={"q": "port od"})
+                desk, ScreenRequest(query={"q": "port od"})
             ),
-            "memories, letters of one": lambda: memories(desk, Ask(query={"q": "zb"})),
-            "memories, a word of all": lambda: memories(desk, Ask(query={"q": "port"})),
-            "memories, a word of one": lambda: memories(desk, Ask(query={"q": "zebra"})),
-            "memory": lambda: memory(desk, Ask(path={"name": "project_7.md"})),
+            "memories, letters of one": lambda: memories(desk, ScreenRequest(query={"q": "zb"})),
+            "memories, a word of all": lambda: memories(desk, ScreenRequest(query={"q": "port"})),
+            "memories, a word of one": lambda: memories(desk, ScreenRequest(query={"q": "zebra"})),
+            "memory": lambda: memory(desk, ScreenRequest(path={"name": "project_7.md"})),
             "memory, saved": lambda: _save(desk),
-            "review": lambda: review(desk, Ask()),
-            "recall": lambda: recall(desk, Ask(query={"q": "the port of service 7"})),
-            "dream": lambda: dream(desk, Ask()),
-            "health": lambda: health(desk, Ask()),
-            "savings": lambda: savings(desk, Ask()),
+            "review": lambda: review(desk, ScreenRequest()),
+            "recall": lambda: recall(desk, ScreenRequest(query={"q": "the port of service 7"})),
+            "dream": lambda: dream(desk, ScreenRequest()),
+            "health": lambda: health(desk, ScreenRequest()),
+            "savings": lambda: savings(desk, ScreenRequest()),
         }
         found: dict[str, float] = {}
         for name, page in pages.items():
@@ -109,11 +109,11 @@ def _spent(page: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-def _save(desk: Desk) -> None:
+def _save(desk: Workspace) -> None:
     """An edit as the form sends it, of a text that differs each time."""
     text = (f"Service 9 listens on port {time.monotonic_ns()}.",)
     form = {"name": ("Port of service 9",), "type": ("project",), "text": text, "over": ("1",)}
-    answer = save(desk, Ask(path={"name": "project_9.md"}, form=form))
+    answer = save(desk, ScreenRequest(path={"name": "project_9.md"}, form=form))
     assert answer.status_code == 303
 
 
@@ -134,7 +134,7 @@ async def _talk(project: Path) -> str:
 
 
 def _fill(place: Project, first: str, sessions_: int, memories_: int) -> None:
-    library = Library.of(place)
+    library = SessionLibrary.of(place)
     for n in range(1, sessions_):
         other = UUID(int=n, version=4)
         shutil.copy(library.path / f"{first}.jsonl", library.path / f"{other}.jsonl")

@@ -37,10 +37,10 @@ from bench.figures import ROOT_SHARED, Figure, Row, at_least, at_most
 from bench.gate import documents, labels, telling_line
 from bench.labels import LABELS, recorded
 from bench.prepared import PATIENT, Home, Note
-from reverie.memory import new
 from reverie.session import Session, open_session
-from reverie.store import Memories
+from reverie.store import MemoryStore
 from reverie.testing import ManualClock, reply
+from reverie.topics import new
 from reverie.transcript import AssistantMessage, Block, Entry, UserMessage, block_of, text_of
 from reverie.wire import tool_result, user
 
@@ -221,7 +221,7 @@ async def joined(
     return found
 
 
-def put(memories: Memories, notes: Sequence[Note]) -> None:
+def put(memories: MemoryStore, notes: Sequence[Note]) -> None:
     """Memories, as another program would put them there: quickly."""
     for one in notes:
         about = {"name": one.name, "description": one.description, "type": one.type}

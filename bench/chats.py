@@ -32,8 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import ROOT_SHARED, Figure, Row, against_peers
-from reverie.memory import Query
-from reverie.memory.recall.passages import passages
+from reverie.recall import Query, utterances
 from reverie.store import RecallIndex
 from reverie.transcript import AssistantMessage, Entry, UserMessage, text_block
 
@@ -162,7 +161,7 @@ class Ours:
     def __init__(self, chats: Chats, folder: Path) -> None:
         self.index = RecallIndex.open(folder / "index.sqlite3")
         for name, said in chats.sessions.items():
-            self.index.put_session(name, passages(map(entry_of, said)))
+            self.index.put_session(name, utterances(map(entry_of, said)))
 
     def find(self, text: str) -> list[str]:
         hits = self.index.search(Query.of(text, NOW), k=LOOKED, kinds=("transcript",))

@@ -29,12 +29,12 @@ import anyio
 
 from bench.adapter import bench_modules
 from bench.figures import ROOT_SHARED, Figure, Row, against_peers, at_least, at_most
-from reverie.embedded import ANSWERS, EmbeddedModel
-from reverie.embedded.summary import answer as summary
-from reverie.layers.compaction import summary as layer
+from reverie.embedded import ANSWERS, EmbeddedModel, answer_summary
+from reverie.layers import read as layer_read
+from reverie.layers import stand as layer_stand
 from reverie.settings import DEFAULTS
 from reverie.store import Folder
-from reverie.tools import SealedCalls
+from reverie.toolbox import SealedCalls
 from reverie.transcript import (
     EMPTY,
     REFERENCE,
@@ -48,12 +48,12 @@ from reverie.transcript import (
     UserMessage,
     View,
     apply,
+    audit_replacement,
     estimate,
     read,
     text_block,
-    widened,
+    widen_range,
 )
-from reverie.transcript.audit.audit import audit
 from reverie.wire import render
 from reverie.world import complete
 
@@ -202,7 +202,7 @@ def compactions(name: str, entries: Sequence[Entry]) -> Iterator[Outcome]:
         if not isinstance(record, Replaced):
             view = apply(view, entry)
             continue
-        bounds = widened(view, record.first, record.last)
+        bounds = widen_range(view, record.first, record.last)
         if bounds is None:
             continue
         gone = list(view.items)[bounds[0] : bounds[1] + 1]
@@ -257,17 +257,17 @@ async def summarised(view: View, gone: Sequence[Item], room: int) -> tuple[str, 
     ahead = apply(view, Entry("instruction", view.leaf, 0.0, asked))
     frame = estimate(stand("", gone))
     task = SummaryTask(first=gone[0].id, last=gone[-1].id, tokens=room - frame)
-    model = EmbeddedModel(answers={**ANSWERS, "compact": summary.answer})
+    model = EmbeddedModel(answers={**ANSWERS, "compact": answer_summary})
     reply = await complete(model, render(ahead, "compact", task))
-    text = layer.read(reply.text, sum(item.tokens for item in gone))
+    text = layer_read(reply.text, sum(item.tokens for item in gone))
     left = min(room - estimate(stand(text, gone)) - 1, DEFAULTS.compact_keep_list_tokens)
-    checked = audit(gone, stand(text, gone), keep_tokens=max(0, left))
+    checked = audit_replacement(gone, stand(text, gone), keep_tokens=max(0, left))
     return stand(text, gone, checked.keep), checked
 
 
 def stand(text: str, gone: Sequence[Item], keep: str = "") -> str:
     """The whole text that takes the place of the range, as the product words it."""
-    return layer.stand(text, where=WHERE, gone=gone, left_out="", keep=keep, goes_on=True)
+    return layer_stand(text, where=WHERE, gone=gone, left_out="", keep=keep, goes_on=True)
 
 
 def share(names: Sequence[str], texts: Sequence[str]) -> float:

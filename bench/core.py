@@ -23,7 +23,7 @@ from pathlib import Path
 
 from bench.figures import QUICK, ROOT, Figure, Row, against_peers, at_least, at_most
 from bench.peers import ENVIRONMENTS, MISSING, environment, size_of
-from reverie.session import Library
+from reverie.session import SessionLibrary
 from reverie.store import Folder, Journal
 from reverie.testing import call
 from reverie.transcript import (
@@ -168,7 +168,7 @@ def resuming(folder: Path) -> Iterator[Figure]:
     log = Journal.open(Folder(folder), f"{SESSION}.jsonl")
     log.append(lines)
     log.close()
-    library = Library(folder, folder)
+    library = SessionLibrary(folder, folder)
     whole = timed(lambda: library.read(SESSION))
     bare = timed(lambda: [json.loads(line) for line in lines])
     size = sum(len(line) for line in lines) / 1e6

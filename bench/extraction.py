@@ -31,9 +31,9 @@ from typing import Any
 
 from bench.figures import HERE, ROOT_SHARED, Figure, Row, at_least, at_most
 from bench.labels import HALVES, Labelled, Turn, locomo, recorded, sessions, spoken, typed
-from reverie.embedded.extraction.answer import answer
-from reverie.memory.format import entry as entries
-from reverie.memory.secrets import scan
+from reverie.embedded import answer_extraction
+from reverie.secrets import scan
+from reverie.topics import INDEX, TopicFile
 from reverie.transcript import (
     EMPTY,
     AssistantMessage,
@@ -91,14 +91,12 @@ class Files:
     def put(self, key: str, text: str) -> tuple[str, bool]:
         self.texts[key] = text
         self.read.add(key)
-        if key != entries.INDEX:
+        if key != INDEX:
             self.written.append(key)
         return "written", True
 
     def known(self) -> tuple[KnownMemory, ...]:
-        found = [
-            entries.TopicFile(k, t.encode()) for k, t in self.texts.items() if k != entries.INDEX
-        ]
+        found = [TopicFile(k, t.encode()) for k, t in self.texts.items() if k != INDEX]
         return tuple(KnownMemory(one.key, one.type, one.name, one.description) for one in found)
 
 
@@ -125,15 +123,13 @@ def extracted(view: View, files: Files, task: ExtractTask) -> Outcome:
     rounds = 0
     while rounds < ROUNDS:
         rounds += 1
-        blocks = tuple(answer(replace(render(view), task=given)))
+        blocks = tuple(answer_extraction(replace(render(view), task=given)))
         calls = [block for block in blocks if block.type == "tool_use"]
         if not calls:
             break
         view = put(view, AssistantMessage(blocks))
         view = put(view, UserMessage(tuple(result(files, call) for call in calls), "tool"))
-    kept = [
-        entries.TopicFile(key, files.texts[key].encode()) for key in dict.fromkeys(files.written)
-    ]
+    kept = [TopicFile(key, files.texts[key].encode()) for key in dict.fromkeys(files.written)]
     return Outcome(tuple(one.type for one in kept), tuple(one.text for one in kept), rounds)
 
 

@@ -24,9 +24,9 @@ from typing import Any
 from bench.figures import HERE, Figure, Row, at_most
 from bench.recall_data import documents, key_of
 from reverie.fleet import FleetLedger, enqueue, init, nightly, open_fleet
-from reverie.memory import new
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project
+from reverie.store import MemoryStore, Project
+from reverie.topics import new
 
 MEMORIES = int(os.environ.get("REVERIE_BENCH_MEMORIES", "200"))
 EACH = 3
@@ -36,11 +36,11 @@ CLAIMS = 200
 WORKER = """
 import logging, sys, anyio
 from pathlib import Path
-from reverie.embedded import EmbeddedModel
+from reverie.embedded.model import EmbeddedModel
 from reverie.fleet.engine import FleetWorker, WorkerOptions, open_fleet
-from reverie.fleet.work import TASKS, Workshop
-from reverie.store import Project
-from reverie.upkeep.tasks import TaskOutcome
+from reverie.fleet.worker import TASKS, WorkerContext
+from reverie.store.project import Project
+from reverie.memory.tasks import TaskOutcome
 logging.disable(logging.CRITICAL)
 url, home, what = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
 async def nothing(work):
@@ -49,7 +49,7 @@ ledger = open_fleet(url)
 ledger.check()
 place = Project.at(home, home=home, environ={})
 tasks = TASKS if what == "dream" else {"dream": nothing}
-shop = Workshop(ledger, place, EmbeddedModel(), tasks=tasks)
+shop = WorkerContext(ledger, place, EmbeddedModel(), tasks=tasks)
 print("ready", flush=True)
 sys.stdin.readline()
 anyio.run(FleetWorker(url, shop, WorkerOptions(1, (), 60.0, True, 0.2)).run)
@@ -144,7 +144,7 @@ def _memories(home: Path, base: Path) -> list[Path]:
     for n in range(MEMORIES):
         root = base / f"project{n}"
         root.mkdir(parents=True)
-        with Memories.of(
+        with MemoryStore.of(
             Project.at(root, home=home, environ={}, settings=DEFAULTS), now=time.time
         ) as memories:
             for m in range(EACH):

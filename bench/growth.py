@@ -24,11 +24,11 @@ from uuid import uuid4
 import anyio
 
 from bench.figures import Figure, at_most
-from reverie.memory import Origin, Trust, junk, merge_text, new
-from reverie.memory.hygiene import reading
-from reverie.session import Library, open_session
-from reverie.store import Memories, seal
-from reverie.tools import segments
+from reverie.consolidation import junk, one
+from reverie.session import SessionLibrary, open_session
+from reverie.store import MemoryStore, seal
+from reverie.toolbox import segments
+from reverie.topics import Origin, Trust, merge_text, new
 from reverie.transcript import (
     AssistantMessage,
     Entry,
@@ -64,9 +64,9 @@ class Cost:
     calls: int = 0
 
 
-def opened(base: Path) -> Memories:
+def opened(base: Path) -> MemoryStore:
     ticks = itertools.count(1.0)
-    return Memories(base / "memory", base / "history", base, now=lambda: next(ticks))
+    return MemoryStore(base / "memory", base / "history", base, now=lambda: next(ticks))
 
 
 def topic(name: str, text: str = "") -> bytes:
@@ -74,7 +74,7 @@ def topic(name: str, text: str = "") -> bytes:
     return new("t.md", name=name, description=f"about {name}", type="project", body=body).data
 
 
-def filled(base: Path, count: int) -> Memories:
+def filled(base: Path, count: int) -> MemoryStore:
     """A folder of so many memories, all in the index and in the history."""
     memories = opened(base)
     rows: list[str] = []
@@ -137,7 +137,7 @@ def of_texts(count: int) -> dict[str, Cost]:
     return {
         "merge of blank lines": least(lambda _: merge_text(blank, f"a\n{blank}", f"{blank}b\n")),
         "merge of lines": least(lambda _: merge_text(lines, f"a\n{lines}", f"{lines}b\n")),
-        "check of blank lines": least(lambda _: junk(reading.one("t.md", f"a\n{blank}b", 0.0))),
+        "check of blank lines": least(lambda _: junk(one("t.md", f"a\n{blank}b", 0.0))),
         "a long word": least(lambda _: segments("x" * 40 * count)),
     }
 
@@ -239,7 +239,7 @@ def in_ms(key: str, what: str, sizes: tuple[int, ...], costs: list[float], bound
 def _opening(base: Path) -> Iterable[Figure]:
     costs: list[float] = []
     ratio = 0.0
-    library = Library(base / "opening", base)
+    library = SessionLibrary(base / "opening", base)
     for count in RECORDS:
         lines, session = lines_of(count), str(uuid4())
         library.folder.write(f"{session}.jsonl", b"".join(lines), durable=False)
@@ -256,7 +256,7 @@ def _listing(base: Path) -> Iterable[Figure]:
     again: list[float] = []
     data = b"".join(lines_of(LIST_LENGTH))
     for count in SESSIONS:
-        library = Library(base / f"list-{count}", base)
+        library = SessionLibrary(base / f"list-{count}", base)
         for _ in range(count):
             library.folder.write(f"{uuid4()}.jsonl", data, durable=False)
         first.append(seconds(lambda library=library: _list_all(library.path)))
@@ -268,7 +268,7 @@ def _listing(base: Path) -> Iterable[Figure]:
 
 
 def _list_all(path: Path) -> None:
-    library = Library(path, path)
+    library = SessionLibrary(path, path)
     for file in library.sessions():
         library.summary(file)
     library.keep_summaries()

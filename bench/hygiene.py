@@ -24,20 +24,27 @@ import anyio
 from bench.figures import ROOT_SHARED, Figure, Row, at_least, at_most, code, once
 from bench.lost import losses
 from bench.planted import INDEX, NOW, Fault, Planted, documents, memory, planted, untouched
-from reverie.clock import SystemClock
-from reverie.embedded import dream
-from reverie.memory import (
+from reverie.consolidation import (
     CheckInput,
-    Finding,
-    HygieneReport,
-    IndexLimits,
+    LintFinding,
+    LintReport,
+    change_verdict,
     check,
-    is_index,
     reasons_in,
 )
-from reverie.memory.branch_changes import verdict
+from reverie.embedded import answer_dream
+from reverie.observer import SystemClock
 from reverie.settings import DEFAULTS
-from reverie.tools import AnyFiles, Guard, GuardLimits, ReadLog, Sandbox, ToolContext, standard
+from reverie.toolbox import (
+    Guard,
+    GuardLimits,
+    ReadLog,
+    Sandbox,
+    ToolContext,
+    UnconfinedFiles,
+    standard,
+)
+from reverie.topics import IndexLimits, is_index
 from reverie.transcript import (
     EMPTY,
     AssistantMessage,
@@ -83,7 +90,7 @@ class Dreaming:
         context = ToolContext(
             root=root,
             cwd=root,
-            files=AnyFiles(root, str(root)),
+            files=UnconfinedFiles(root, str(root)),
             clock=SystemClock(),
             reads=ReadLog(),
             settings=DEFAULTS,
@@ -104,7 +111,7 @@ class Dreaming:
         guard = self.guard()
         try:
             for _ in range(MAX_ROUNDS):
-                blocks = tuple(dream.answer(self.request()))
+                blocks = tuple(answer_dream(self.request()))
                 self.put(AssistantMessage(blocks))
                 calls = [_call(one) for one in blocks if one.type == "tool_use"]
                 if not calls:
@@ -177,13 +184,13 @@ def line_of(text: str, words: str) -> int:
     return text.count("\n", 0, at) + 1 if at >= 0 else 0
 
 
-def is_found(fault: Fault, report: HygieneReport, made: Planted) -> bool:
+def is_found(fault: Fault, report: LintReport, made: Planted) -> bool:
     """Whether the check names the fault, in the right place."""
     kind = _KINDS[fault.kind.partition("-")[0]]
     return any(_names(one, fault, made) for one in report.findings if one.kind == kind)
 
 
-def _names(one: Finding, fault: Fault, made: Planted) -> bool:
+def _names(one: LintFinding, fault: Fault, made: Planted) -> bool:
     if fault.kind in ("duplicate", *_ODDS):
         return {one.file, one.with_file} == {fault.file, fault.with_file}
     if fault.kind == "junk":
@@ -375,7 +382,7 @@ def _mending(made: Planted, seed: int, shares: dict[str, list[float]]) -> Iterat
         yield f"seed {seed}: repaired, {name}", f"{got} of {len(numbers)}", "", None
     gone = len(lost_facts(made, new))
     yield f"seed {seed}: lost of {len(made.facts)} planted facts", f"{gone}", "0", not gone
-    found = verdict(look.files, new, reasons_in(text), limits=IndexLimits(), now=look.now)
+    found = change_verdict(look.files, new, reasons_in(text), limits=IndexLimits(), now=look.now)
     yield f"seed {seed}: changes left out", f"{len(found.left)}", "", None
     judged = losses(made.files, found.work, text)
     shares.setdefault("lost", []).append(gone + len(judged.atoms) + len(judged.words))
@@ -413,7 +420,7 @@ def alarms(made: Planted) -> dict[str, Any]:
     return {"names": [ident(one) for one in report.findings], "memories": report.memories}
 
 
-def ident(one: Finding) -> str:
+def ident(one: LintFinding) -> str:
     """A finding by kind, file and line, without its text."""
     rule = f"/{one.rule}" if one.rule else ""
     return f"{one.kind}{rule}:{one.file}:{one.line}"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import HERE, ROOT_SHARED
-from reverie.transcript import AssistantMessage, Block, Entry, Recorded, UserMessage, read
+from reverie.transcript import AssistantMessage, Block, Entry, RecordedSession, UserMessage, read
 
 LABELS = HERE / "labels"
 HALVES = ("tune", "test")
@@ -79,7 +79,7 @@ def unlabelled(shared: Path = ROOT_SHARED) -> list[str]:
     return sorted(one for one in set(typed(shared)) - known if not one.endswith(":said"))
 
 
-def recorded(shared: Path = ROOT_SHARED) -> Iterator[tuple[str, Recorded]]:
+def recorded(shared: Path = ROOT_SHARED) -> Iterator[tuple[str, RecordedSession]]:
     """The sessions, by the name that a label's id begins with."""
     folder = shared / "data" / "sessions_dev"
     for path in sorted(folder.glob("*.jsonl.gz")):

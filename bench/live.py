@@ -58,7 +58,7 @@ from reverie.errors import ReverieError
 from reverie.providers import model_for
 from reverie.session import run_turn, weight
 from reverie.settings import DEFAULTS
-from reverie.tools import PermissionAnswer, Question, segments
+from reverie.toolbox import PermissionAnswer, Question, segments
 from reverie.world import Model, Notice
 
 RECORDED = Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "live_course.jsonl"

@@ -25,8 +25,7 @@ from reverie.errors import BudgetExceeded, PromptTooLong, ProviderError
 from reverie.session import Session, TurnEnding, weight
 from reverie.settings import DEFAULTS
 from reverie.store import slug
-from reverie.transcript import MAIN, Entry, HeadSet, Record, Usage, View, block_of
-from reverie.transcript.tasks import Task
+from reverie.transcript import MAIN, Entry, HeadSet, Record, Task, Usage, View, block_of
 from reverie.wire import Addable, Delta, Observable, Reply, Request
 from reverie.world import Capabilities, Event, Model, World
 

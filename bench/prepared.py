@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from reverie.agent import AgentOptions, open_agent
-from reverie.memory import Origin, Trust, new
 from reverie.session import open_session
 from reverie.settings import Settings
-from reverie.store import Memories, Project
+from reverie.store import MemoryStore, Project
 from reverie.testing import ManualClock, ScriptedModel
+from reverie.topics import Origin, Trust, new
 from reverie.wire import user
 
 PATIENT = Settings(selector_milliseconds=60_000, recall_timeout_seconds=60)
@@ -53,9 +53,9 @@ class Home:
     def home(self) -> Path:
         return self.base / "home"
 
-    def memories(self) -> Memories:
+    def memories(self) -> MemoryStore:
         environ = {"HOME": str(self.base)}
-        return Memories.of(
+        return MemoryStore.of(
             Project.at(self.project, home=self.home, environ=environ, settings=PATIENT),
             now=ManualClock().now,
         )
@@ -81,7 +81,7 @@ class Home:
             await agent.turn(text)
         return words_of(model.requests[0].body())
 
-    async def session_request(self, memories: Memories, text: str) -> str:
+    async def session_request(self, memories: MemoryStore, text: str) -> str:
         """The text of a session's first request without a head: the message and what joins it."""
         async with open_session(
             self.project,

@@ -27,7 +27,7 @@ from bench import recall_data as data
 from bench.figures import QUICK, ROOT_SHARED, Figure, Row, against_peers, at_least
 from bench.memorycode import learn, memory_files
 from bench.recall import Plain
-from reverie.memory import Query, Utterance
+from reverie.recall import Query, Utterance
 
 KEPT = 0.6  # of a turn's telling words
 TOP = 10

@@ -44,9 +44,8 @@ from bench.growth import grown
 from bench.peers import environment
 from bench.prepared import Home, Note, stands
 from bench.recall_data import NOW
-from reverie.memory import LocalModel, Query
-from reverie.providers import SIZE
-from reverie.providers.minilm import minilm
+from reverie.providers import SIZE, minilm
+from reverie.recall import LocalModel, Query
 from reverie.session import meanings
 from reverie.store import RecallIndex
 

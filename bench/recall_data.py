@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import ROOT_SHARED
-from reverie.memory import Utterance
-from reverie.memory.format import frontmatter
-from reverie.memory.recall.passages import passages
+from reverie.recall import Utterance, utterances
 from reverie.store import RecallIndex
+from reverie.topics import scalar
 from reverie.transcript import AssistantMessage, Entry, UserMessage, read
 
 DATA = ROOT_SHARED / "data"
@@ -112,7 +111,7 @@ def memory_folder(folder: Path) -> Path:
     for one in documents():
         path = folder / key_of(one)
         path.parent.mkdir(parents=True, exist_ok=True)
-        name = f"---\nname: {frontmatter.scalar(one['title'])}\n---\n" if one["title"] else ""
+        name = f"---\nname: {scalar(one['title'])}\n---\n" if one["title"] else ""
         path.write_text(name + one["body"], encoding="utf-8")
     return folder
 
@@ -139,7 +138,7 @@ def sessions() -> dict[str, list[Utterance]]:
         name = path.name.removesuffix(".jsonl.gz")
         if re.fullmatch(r"[0-9a-f-]{36}", name):
             lines = gzip.decompress(path.read_bytes()).decode().splitlines()
-            out[name] = list(passages(_without_commits(read(lines, name).entries)))
+            out[name] = list(utterances(_without_commits(read(lines, name).entries)))
     return out
 
 

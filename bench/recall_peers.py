@@ -37,9 +37,8 @@ from bench import recall_data as data
 from bench.figures import HERE, OUT, QUICK, ROOT_SHARED, Figure, Row, against_peers, once
 from bench.peers import LOCKS, MISSING, environment
 from bench.recall import Plain
-from reverie.memory import Meaning, Query
-from reverie.providers import PACKAGE, MiniLM
-from reverie.providers.minilm import minilm
+from reverie.providers import PACKAGE, MiniLM, minilm
+from reverie.recall import Query, QueryVector
 from reverie.store import HitKind, RecallIndex
 
 BM25S = """
@@ -343,7 +342,7 @@ def ours(work: Work, vectors: Vectors | None) -> Found:
         for _, text, _ in work.queries:
             meaning = None
             if vectors is not None:
-                meaning = Meaning(vectors.name, vectors.encode([text])[0])
+                meaning = QueryVector(vectors.name, vectors.encode([text])[0])
             query = Query.of(text, data.NOW)
             hits = index.search(query, k=DEPTH, kinds=(kind,), meaning=meaning)
             out.append([hit.message if kind == "transcript" else hit.file for hit in hits])

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import ROOT_SHARED, Figure, at_least, at_most
-from reverie.memory import RuleBook
+from reverie.rules import RuleSet
 
 HERE = Path(__file__).resolve().parent
 TABLES = HERE.parent / "tests" / "fixtures" / "rules"
@@ -60,7 +60,7 @@ def memory(row: dict[str, Any], *, told: bool) -> bytes:
 
 
 def held(data: bytes, call: dict[str, Any]) -> bool:
-    book = RuleBook.of([("rule.md", data)])
+    book = RuleSet.of([("rule.md", data)])
     return bool(book.look(call["tool"], call["input"], cwd=ROOT, root=ROOT))
 
 
@@ -123,7 +123,7 @@ def calls(path: Path) -> Iterator[tuple[int, str, Any, str]]:
 def foreign(rows: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
     """Calls of all recorded sessions that rules of other projects match, and would hold: once a
     turn and rule."""
-    book = RuleBook.of((f"{row['id']}.md", memory(row, told=True)) for row in rows)
+    book = RuleSet.of((f"{row['id']}.md", memory(row, told=True)) for row in rows)
     counts: dict[str, Any] = {"rules": len(book), "calls": 0, "matched": 0, "held": 0, "by": {}}
     for path in sorted(folder.glob("*.jsonl.gz")):
         shown: set[tuple[int, str]] = set()
@@ -158,7 +158,7 @@ def cpu(argv: list[str], given: bytes, environ: dict[str, str], times: int = 20)
 def hook(count: int) -> tuple[float, float]:
     """CPU of a bare interpreter, and of the hook with so many rules, holding a call."""
     from reverie.apps.hook import before_call
-    from reverie.memory import FOLDER, name_of, packed
+    from reverie.rules import FOLDER, pack_rules, rule_file_name
 
     with tempfile.TemporaryDirectory() as home:
         root = os.path.realpath(home)
@@ -168,7 +168,8 @@ def hook(count: int) -> tuple[float, float]:
         ]
         Path(root, FOLDER).mkdir()
         Path(root, "a.md").touch()
-        Path(root, FOLDER, f"{name_of(root)}.rules").write_bytes(packed(root, root, rules))  # pyright: ignore[reportArgumentType]
+        data = pack_rules(root, root, rules)  # pyright: ignore[reportArgumentType]
+        Path(root, FOLDER, f"{rule_file_name(root)}.rules").write_bytes(data)
         event = {"cwd": root, "tool_name": "Bash", "tool_input": {"command": "git sub7 a"}}
         environ = {"REVERIE_HOME": root}
         argv = [sys.executable, "-I", "-S", before_call.__file__]

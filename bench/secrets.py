@@ -22,8 +22,7 @@ from typing import Any
 from bench.figures import QUICK, ROOT_SHARED, Figure, Row, against_peers, at_least, at_most
 from bench.peers import MISSING, environment
 from bench.secret_texts import Planted, harmless, planted, shapes
-from reverie.memory import TOKEN_FLOOR, TOKENS, mark, removed
-from reverie.memory.secrets import scan
+from reverie.secrets import TOKEN_FLOOR, TOKENS, mark, remove_secrets, scan
 
 LISTS = ("first", "second", "third", "fourth")
 LOOK_ALIKES = ("first", "second")
@@ -214,7 +213,7 @@ def _list(name: str, texts: list[Planted]) -> Iterator[Row]:
 
 def stays(text: str, secret: str) -> bool:
     """Whether a piece of a secret that was found stays when the text is to be without it."""
-    clean, rules = removed(text)
+    clean, rules = remove_secrets(text)
     for rule in rules:
         clean = clean.replace(mark(rule), "")
     parts = (secret[at : at + PIECE] for at in range(max(1, len(secret) - PIECE + 1)))

@@ -23,7 +23,7 @@ from pathlib import Path
 import httpx2
 
 from bench.figures import Figure, Row, at_least, at_most
-from reverie.team import BEGINNING, Draft, TeamStore, open_database, sha256_of
+from reverie.team import BEGINNING, EntryChange, TeamStore, open_database, sha256_of
 
 REPO = "acme/reader"
 PROOF = os.environ.get("REVERIE_SCALE") == "proof"
@@ -35,7 +35,7 @@ import sys, sqlite3, anyio, anyio.to_thread
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from reverie.serving import listen, serve, read_body
+from reverie.http_server import listen, serve, read_body
 from reverie.team.database import open_database
 database = open_database(sys.argv[1])
 def look(within):
@@ -143,7 +143,7 @@ def _pull_time(store: TeamStore) -> float:
 def _filled(store: TeamStore, repo: str) -> tuple[str, str]:
     text, token = store.create_token(org="acme", repo=repo, author="bench")
     contents = {f"{n}.md": f"memory {n} " * 20 for n in range(ENTRIES)}
-    drafts = [Draft(key, one, sha256_of(one)) for key, one in contents.items()]
+    drafts = [EntryChange(key, one, sha256_of(one)) for key, one in contents.items()]
     return text, store.put(("acme", repo), drafts, BEGINNING, token)
 
 

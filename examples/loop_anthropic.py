@@ -31,3 +31,4 @@ with testing.home(), testing.provider(ANSWERS) as provider:
         print(reply.text)
         print(f"cache held: {provider.requests[1].extends(provider.requests[0])}")
         print(f"the output has 108,894 bytes, the request {provider.requests[1].tokens:,} tokens")
+    client.close()

@@ -24,3 +24,4 @@ with testing.home(), testing.provider(["Noted.", "From the read replica."]) as p
         print(reverie.report(wrapped))
 
     print("the model was told:", "read replica" in str(provider.requests[-1].messages))
+    client.close()

@@ -36,10 +36,10 @@ import anyio
 
 import reverie
 from reverie import testing
-from reverie.apps.replay import Course, PolicyName, ReplayPolicy, ReplayStage, of_lines
+from reverie.apps.replay import PolicyName, RecordedCourse, ReplayPolicy, ReplayStage, of_lines
 from reverie.errors import ImportFailed
 from reverie.providers import AnthropicModel, Connection, OpenAIModel, Retries, SdkErrors
-from reverie.session import Library
+from reverie.session import SessionLibrary
 from reverie.transcript import EMPTY, Sent, apply
 from reverie.wire import Request, render
 from reverie.world import Model
@@ -133,7 +133,7 @@ class Wires:
 # --- recorded sessions
 
 
-async def _requests(course: Course, policy: ReplayPolicy) -> AsyncIterator[Request]:
+async def _requests(course: RecordedCourse, policy: ReplayPolicy) -> AsyncIterator[Request]:
     stage = ReplayStage(course.head, policy)
     for step in course.steps:
         stage.clock.time += step.gap
@@ -145,7 +145,7 @@ async def _requests(course: Course, policy: ReplayPolicy) -> AsyncIterator[Reque
         stage.clock.time += 2.0
 
 
-async def _recorded(course: Course, policy: ReplayPolicy) -> dict[str, str]:
+async def _recorded(course: RecordedCourse, policy: ReplayPolicy) -> dict[str, str]:
     ours, wires = Digest(), Wires()
     forms = {form: Digest() for form in FORMATS}
     async for request in _requests(course, policy):
@@ -181,7 +181,7 @@ def all_recorded(shared: Path) -> dict[str, dict[str, str]]:
 # --- transcripts of our own
 
 
-def sent_bodies(library: Library, session: str) -> Iterator[str]:
+def sent_bodies(library: SessionLibrary, session: str) -> Iterator[str]:
     """Every request that a transcript says was sent, rendered again."""
     view = EMPTY
     for entry in library.read(session).entries:
@@ -197,7 +197,7 @@ def written_by_old(folder: Path) -> dict[str, str]:
     """The digests of the transcripts that 0.1.0 wrote, unpacked into `folder`."""
     with tarfile.open(OLD) as archive:
         archive.extractall(folder, filter="data")
-    library = Library(folder, folder)
+    library = SessionLibrary(folder, folder)
     return {
         one.id: together(sent_bodies(library, one.id))
         for one in sorted(library.sessions(), key=lambda one: one.id)

@@ -77,13 +77,13 @@ class Face:
 
 
 FACES = (
-    Face("Memory", "api/memory.py", "api/async_memory.py"),
-    Face("Fitter", "api/fitting.py", "api/async_fitter.py"),
-    Face("Toolset", "tools/toolset.py", "tools/async_toolset.py"),
+    Face("Memory", "memory/memory.py", "memory/async_memory.py"),
+    Face("Fitter", "context/fitter.py", "context/async_fitter.py"),
+    Face("Toolset", "toolbox/toolset.py", "toolbox/async_toolset.py"),
 )
 
 
-BLOCKING = PACKAGE / "api/blocking_faces.py"
+BLOCKING = PACKAGE / "agent/blocking_types.py"
 BLOCKED = (("Session", "session/session.py"), ("Agent", "agent/agent.py"))
 BLOCKING_HEAD = '''"""The types of what `blocking` gives, made by `python -m scripts.faces --write`.
 

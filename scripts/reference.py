@@ -20,8 +20,7 @@ import click
 import reverie
 from reverie import errors, layers, models, testing
 from reverie.apps.cli import COMMANDS, build, load
-from reverie.settings import FLAGS, SETTINGS
-from reverie.settings import page as settings_page
+from reverie.settings import FLAGS, SETTINGS, page
 from scripts.pages import ROOT
 
 FOLDER = Path("docs/reference")
@@ -92,7 +91,7 @@ def library_page() -> str:
 
 def _found(name: str) -> Any:
     """A public name; `reverie.tools` is a package too, and the function is meant."""
-    from reverie.tools.toolset import tools
+    from reverie.toolbox import tools
 
     return tools if name == "tools" else getattr(reverie, name)
 
@@ -334,7 +333,7 @@ def silent(walked: Walked) -> Iterator[str]:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "settings.md": settings_page.page,
+    "settings.md": page,
     "cli.md": cli_page,
     "api.md": library_page,
     "modules.md": modules_page,

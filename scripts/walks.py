@@ -28,9 +28,9 @@ import anyio
 
 import reverie
 from reverie import testing
-from reverie.agent import Agent, AgentOptions, open_agent, project_at
+from reverie.agent import Agent, AgentOptions, open_agent
 from reverie.embedded import EmbeddedModel
-from reverie.session import Session, open_session, session_memory
+from reverie.session import Session, open_session, project_at, session_memory
 from reverie.wire import tool_result
 from reverie.world import complete, say_nothing
 from tests.proxy.proxied import proxied

@@ -7,7 +7,7 @@ import threading
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from reverie.arithmetic import numpy, one_thread
+from reverie.concurrency import numpy, one_thread
 
 pytestmark = pytest.mark.spec("B2.local_meaning")
 

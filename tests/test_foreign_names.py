@@ -18,14 +18,14 @@ ALLOWED = {
     ("adapters/telemetry.py", "from opentelemetry.sdk._configuration"),
     ("adapters/telemetry.py", "_OTelSDKConfigurator"),
     # Documented, in spite of its name.
-    ("agent/subagents/teammate.py", "_exit"),
-    ("tools/keeper.py", "_exit"),
-    ("tools/wall.py", "_exit"),
+    ("agent/subagents/teammate_process.py", "_exit"),
+    ("toolbox/supervisor.py", "_exit"),
+    ("toolbox/landlock.py", "_exit"),
     # The only call before pools of threads stop: `atexit` comes after Python waited for ours.
-    ("api/learning.py", "_register_atexit"),
+    ("interception/background_learner.py", "_register_atexit"),
     # What the SDKs' clients send with has no other name, and a wrapped one is found again by it.
     ("session/report.py", "_client"),
-    ("api/wrap.py", "_client"),
+    ("interception/wrap.py", "_client"),
 }
 
 

@@ -155,7 +155,7 @@ def test_nearly_no_method_is_compiled_by_loading() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) <= {
         "reverie.light",
-        "reverie.transcript.recorded.claude_code",
+        "reverie.transcript.claude_code",
         "reverie.transcript.view",
     }
 

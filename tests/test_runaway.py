@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 
 import reverie
+from reverie.consolidation.text_checks import _TRACE
 from reverie.light import _Pattern
-from reverie.memory import merge_text, union
-from reverie.memory.claims import _CODE, claims
-from reverie.memory.hygiene.faults import _TRACE
-from reverie.tools import segments
+from reverie.text import union
+from reverie.toolbox import segments
+from reverie.topics import find_claims, merge_text
+from reverie.topics.claims import _CODE
 from tests.conftest import Scale
 
 pytestmark = [pytest.mark.spec("1.runaway")]
@@ -129,7 +130,7 @@ def test_blank_lines_cost_a_check_no_more_than_other_lines() -> None:
 def test_marks_of_code_that_never_close_cost_a_look_at_claims_no_more_than_other_text() -> None:
     assert seconds(lambda: _CODE.findall("`" * 200_000)) < LIMIT
     assert seconds(lambda: _CODE.findall("``a`" * 50_000)) < LIMIT
-    assert [one.text for one in claims("See `a/b.py` and ``c/d.py``.")] == ["a/b.py", "c/d.py"]
+    assert [one.text for one in find_claims("See `a/b.py` and ``c/d.py``.")] == ["a/b.py", "c/d.py"]
 
 
 @pytest.mark.parametrize("line", ["\n", "same\n"])

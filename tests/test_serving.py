@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from anyio import to_thread
 
-from reverie.serving import listen, serve, url_of
+from reverie.http_server import listen, serve, url_of
 
 pytestmark = pytest.mark.spec("B15.stops")
 

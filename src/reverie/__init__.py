@@ -8,35 +8,28 @@ change at any time.
 from __future__ import annotations
 
 import sys
-from types import ModuleType
-
-__version__ = "0.1.0"
-
-if sys.platform == "win32":
-    raise ImportError(
-        "Reverie does not run on Windows: it needs a POSIX system's file locks. "
-        "Use it under WSL 2, or on Linux or macOS."
-    )
 
 TYPE_CHECKING = False  # as `typing` has it, without importing it
+
 if TYPE_CHECKING:
     from reverie import errors as errors
     from reverie import layers as layers
     from reverie import models as models
     from reverie import testing as testing
     from reverie.agent.agent import Agent
-    from reverie.api.bridge import blocking
-    from reverie.api.fitting import Fitted, Fitter, fit
-    from reverie.api.memory import Memory
-    from reverie.api.values import Found, Saved
-    from reverie.api.wrap import wrap
+    from reverie.agent.blocking_facade import blocking
+    from reverie.context.fitter import Fitter, fit
+    from reverie.context.renderer import Fitted
     from reverie.errors import ReverieError
+    from reverie.interception.wrap import wrap
+    from reverie.memory.memory import Memory
+    from reverie.memory.values import Found, Saved
     from reverie.session.report import Report, report
     from reverie.session.rules import MatchedRule
     from reverie.session.session import Session
     from reverie.session.turn import Event, Turn
-    from reverie.settings import Settings
-    from reverie.tools.toolset import Owner, Toolset, tools
+    from reverie.settings.catalog import Settings
+    from reverie.toolbox.toolset import Toolset, tools
     from reverie.wire.reply import Reply, ToolCall, tool_result, user
     from reverie.wire.request import Request
     from reverie.world import Model, Notice
@@ -69,6 +62,14 @@ __all__ = [
     "user",
     "wrap",
 ]
+__version__ = "0.1.0"
+
+if sys.platform == "win32":
+    raise ImportError(
+        "Reverie does not run on Windows: it needs a POSIX system's file locks. "
+        "Use it under WSL 2, or on Linux or macOS."
+    )
+
 
 _PLACES = {
     "Agent": "reverie.agent.agent",
@@ -76,25 +77,25 @@ _PLACES = {
     "Request": "reverie.wire.request",
     "ToolCall": "reverie.wire.reply",
     "Turn": "reverie.session.turn",
-    "blocking": "reverie.api.bridge",
-    "Found": "reverie.api.values",
+    "blocking": "reverie.agent.blocking_facade",
+    "Found": "reverie.memory.values",
     "MatchedRule": "reverie.session.rules",
-    "Memory": "reverie.api.memory",
-    "Fitted": "reverie.api.fitting",
-    "Fitter": "reverie.api.fitting",
+    "Memory": "reverie.memory.memory",
+    "Fitted": "reverie.context.renderer",
+    "Fitter": "reverie.context.fitter",
     "Model": "reverie.world",
     "Notice": "reverie.world",
     "Reply": "reverie.wire.reply",
     "Report": "reverie.session.report",
     "ReverieError": "reverie.errors",
-    "Saved": "reverie.api.values",
+    "Saved": "reverie.memory.values",
     "Session": "reverie.session.session",
-    "Settings": "reverie.settings",
+    "Settings": "reverie.settings.catalog",
     "report": "reverie.session.report",
-    "wrap": "reverie.api.wrap",
-    "Toolset": "reverie.tools.toolset",
-    "fit": "reverie.api.fitting",
-    "tools": "reverie.tools.toolset",
+    "wrap": "reverie.interception.wrap",
+    "Toolset": "reverie.toolbox.toolset",
+    "fit": "reverie.context.fitter",
+    "tools": "reverie.toolbox.toolset",
     "tool_result": "reverie.wire.reply",
     "user": "reverie.wire.reply",
 }
@@ -119,24 +120,3 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Tools(ModuleType):
-    """`reverie.tools` is a function; the package of that name may be called like it."""
-
-    def __call__(self, *owners: Owner, names: dict[str, str] | None = None) -> Toolset:
-        from reverie.tools.toolset import tools
-
-        return tools(*owners, names=names)
-
-
-class _Reverie(ModuleType):
-    """This package: a part of it that is loaded does not hide a public name."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name == "tools" and isinstance(value, ModuleType):
-            value.__class__ = _Tools
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Reverie

@@ -1,23 +1,27 @@
 """Run work apart, to its end, or on the other side of an event loop.
 
-`alone` and `tried` are the one place where any failure is caught: a layer or a job fails alone.
-`in_thread` and `to_the_end` carry work to its end, whatever becomes of whoever waits for it: a
-cancellation, by a scope or by the event loop itself (`task.cancel()`, `asyncio.wait_for`), is kept
-until the work is done and raised then. So what a thread writes and what follows from it in memory
-are one step: both have happened, or neither. Nothing here is retried, and nothing but the standard
-library is loaded before it is due.
+`alone` and `isolate_sync` are the one place where any failure is caught: a layer or a job fails
+alone. `in_thread` and `to_the_end` carry work to its end, whatever becomes of whoever waits for it:
+a cancellation, by a scope or by the event loop itself (`task.cancel()`, `asyncio.wait_for`), is
+kept until the work is done and raised then. So what a thread writes and what follows from it in
+memory are one step: both have happened, or neither. Nothing here is retried, and nothing but the
+standard library is loaded before it is due.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
-from collections.abc import Awaitable, Callable, Coroutine
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from reverie.errors import InvalidInput, ReverieError, StoreError
 
 if TYPE_CHECKING:
-    import asyncio  # whoever runs an event loop has it; loading this module alone does not
+    import asyncio
 
     from anyio.from_thread import BlockingPortal
 
@@ -36,7 +40,7 @@ async def alone(work: Awaitable[T], otherwise: T) -> tuple[T, str]:
         return otherwise, _sentence(error)
 
 
-def tried(work: Callable[[], T], otherwise: T) -> tuple[T, str]:
+def isolate_sync(work: Callable[[], T], otherwise: T) -> tuple[T, str]:
     """Return the same for work that nobody awaits: one of many, and the others go on."""
     try:
         return work(), ""
@@ -65,14 +69,14 @@ async def in_thread(work: Callable[[], T], then: Callable[[T], None] = _nothing)
         result = await to_thread.run_sync(work)
         then(result)
         return result
-    return await _outlasted(loop.run_in_executor(None, work), then)
+    return await _wait_uncancelled(loop.run_in_executor(None, work), then)
 
 
 async def to_the_end(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Return what `work` gives, run as a task of its own."""
     loop = _asyncio_loop()
     if loop is not None:
-        return await _outlasted(loop.create_task(work()), _nothing)
+        return await _wait_uncancelled(loop.create_task(work()), _nothing)
     from anyio import CancelScope  # pragma: no cover - as above
 
     given: list[T] = []  # pragma: no cover
@@ -90,7 +94,7 @@ def _asyncio_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-async def _outlasted(under_way: asyncio.Future[T], then: Callable[[T], None]) -> T:
+async def _wait_uncancelled(under_way: asyncio.Future[T], then: Callable[[T], None]) -> T:
     import asyncio
 
     from anyio import CancelScope
@@ -117,7 +121,7 @@ async def _outlasted(under_way: asyncio.Future[T], then: Callable[[T], None]) ->
 # --- from code without an event loop
 
 
-class UnderWay(Generic[T]):
+class BackgroundCall(Generic[T]):
     """Work that runs in the session's loop while this thread does something else.
 
     An interrupt in the waiting thread cancels the work, waits until it has ended well, and then
@@ -183,7 +187,7 @@ def run(work: Callable[[], Awaitable[T]]) -> T:
 # --- the async face of what waits for a disk
 
 
-class Aio:
+class AsyncFacade:
     """An object whose methods are coroutines; what is no method is as it was.
 
     One proxy serves every class. Its types are a Protocol that is generated from the class
@@ -210,7 +214,7 @@ class Aio:
     def __repr__(self) -> str:
         return f"{self._owner!r}.aio"
 
-    async def __aenter__(self) -> Aio:
+    async def __aenter__(self) -> AsyncFacade:
         return self
 
     async def __aexit__(self, *ended: object) -> None:
@@ -232,7 +236,7 @@ def _in_a_thread(method: Callable[..., T]) -> Callable[..., Awaitable[T]]:
 # --- whether something that was opened may still be used
 
 
-class Holding:
+class OpenState:
     """Where something was opened, and whether it was closed since: same process, same loop."""
 
     __slots__ = ("_kind", "_loop", "_name", "_process", "closed")
@@ -275,3 +279,46 @@ class Holding:
                 where=self._name,
                 do="Use it in the loop that opened it, or through reverie.blocking",
             )
+
+
+# --- numpy, where it is installed, and one thread for what is reckoned with it.
+#
+# The products of recall are small: of several threads all but one mostly wait, and their waiting
+# costs several times the work. The caller's own arithmetic keeps as many threads as it had.
+
+
+_ALONE = threading.Lock()
+
+
+def numpy() -> Any:
+    """numpy, or None: it comes with local models and is never needed."""
+    return _import_optional("numpy")
+
+
+@contextmanager
+def one_thread() -> Generator[None]:
+    """One thread for the products within.
+
+    One piece of work at a time: two that overlap would each restore what the other had set.
+    """
+    libraries = _libraries()
+    if libraries is None:
+        yield
+        return
+    with _ALONE, libraries.limit(limits=1, user_api="blas"):
+        yield
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> Any:
+    """The libraries of arithmetic in this process, whose threads can be counted."""
+    _import_optional("numpy")  # only what is loaded by now is counted
+    counted = _import_optional("threadpoolctl")
+    return counted and counted.ThreadpoolController()
+
+
+def _import_optional(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 TYPE_CHECKING = False  # as `typing` has it, without importing it
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -11,7 +12,7 @@ def offered(room: str, places: Mapping[str, str]) -> Callable[[str], object]:
     """The `__getattr__` of a package: names that stand in its modules, by module."""
     known = {name: place for place, names in places.items() for name in names.split()}
 
-    def found(name: str) -> object:
+    def load_name(name: str) -> object:
         place = known.get(name)
         if place is None:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
@@ -22,4 +23,4 @@ def offered(room: str, places: Mapping[str, str]) -> Callable[[str], object]:
         setattr(modules[room], name, value)
         return value
 
-    return found
+    return load_name

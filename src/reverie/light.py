@@ -14,13 +14,17 @@ from dataclasses import MISSING, Field, FrozenInstanceError, field, fields
 from dataclasses import dataclass as standard
 from reprlib import recursive_repr
 
-__all__ = ["dataclass", "pattern"]
+TYPE_CHECKING = False  # as `typing` has it, without importing it
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from dataclasses import dataclass  # to type checkers it is the very same
     from inspect import Signature
+
+__all__ = ["dataclass", "pattern"]
+
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass  # to type checkers it is the very same
     from typing import Any, AnyStr, cast
 else:
 
@@ -32,7 +36,7 @@ else:
         """A class decorator, for classes with slots alone."""
         if not slots:
             raise TypeError("a class without slots takes the decorator of `dataclasses`")
-        return lambda cls: _made(cls, (frozen, unsafe_hash, kw_only))
+        return lambda cls: _build_class(cls, (frozen, unsafe_hash, kw_only))
 
 
 @standard(init=False, repr=False, eq=False)
@@ -56,7 +60,7 @@ def _params(frozen: bool, unsafe_hash: bool, kw_only: bool) -> Any:
     return made
 
 
-def _made(cls: Any, how: tuple[bool, bool, bool]) -> Any:
+def _build_class(cls: Any, how: tuple[bool, bool, bool]) -> Any:
     frozen, unsafe_hash, kw_only = how
     space: dict[str, Any] = {
         n: value
@@ -116,13 +120,13 @@ def _equip(cls: Any, space: dict[str, Any], *, frozen: bool, hashes: bool) -> No
 
 def _until_called(cls: type[Any], name: str, write: Callable[[type[Any]], Any]) -> None:
     def first(self: Any, *given: Any, **named: Any) -> Any:
-        return _written(cls, name, write)(self, *given, **named)
+        return _install_method(cls, name, write)(self, *given, **named)
 
     first.__name__, first.__qualname__ = name, f"{cls.__qualname__}.{name}"
     setattr(cls, name, first)
 
 
-def _written(cls: type[Any], name: str, write: Callable[[type[Any]], Any]) -> Any:
+def _install_method(cls: type[Any], name: str, write: Callable[[type[Any]], Any]) -> Any:
     made = write(cls)
     made.__qualname__ = f"{cls.__qualname__}.{name}"
     setattr(cls, name, made)
@@ -152,7 +156,7 @@ class _Made:
 _MADE = _Made()
 
 
-def _compiled(name: str, head: str, body: list[str], known: dict[str, Any]) -> Any:
+def _compile_function(name: str, head: str, body: list[str], known: dict[str, Any]) -> Any:
     text = f"def {name}({head}):\n " + "\n ".join(body or ["pass"])
     exec(text, known)  # the names of fields are identifiers, and there is nothing else of anyone's
     return known[name]
@@ -180,7 +184,7 @@ def _init(cls: type[Any]) -> Any:
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
     head = ", ".join([*heads[0], *(["*", *heads[1]] if heads[1] else [])])
-    made = _compiled("__init__", head, body, known)
+    made = _compile_function("__init__", head, body, known)
     made.__annotations__ = {n: f.type for n, f in cls.__dataclass_fields__.items() if f.init}
     made.__annotations__["return"] = None
     return made
@@ -199,12 +203,12 @@ def _eq(cls: type[Any]) -> Any:
     names = [one.name for one in fields(cls) if one.compare]
     mine, theirs = (_tuple(who, names) for who in ("self", "other"))
     body = ["if other.__class__ is self.__class__:", f" return {mine} == {theirs}"]
-    return _compiled("__eq__", "self, other", [*body, "return NotImplemented"], {})
+    return _compile_function("__eq__", "self, other", [*body, "return NotImplemented"], {})
 
 
 def _hash(cls: type[Any]) -> Any:
     names = [one.name for one in fields(cls) if (one.compare if one.hash is None else one.hash)]
-    return _compiled("__hash__", "self", [f"return hash({_tuple('self', names)})"], {})
+    return _compile_function("__hash__", "self", [f"return hash({_tuple('self', names)})"], {})
 
 
 def _tuple(who: str, names: list[str]) -> str:

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from reverie.errors import InvalidInput, PromptTooLong, ProviderError, ReverieError
-from reverie.providers.capabilities import LIKE_CLAUDE, PLAIN, in_force, tabled
-from reverie.settings import DEFAULTS, Settings
-from reverie.wire.failures import ProviderWords, from_status, quoted, said
+from reverie.providers.capabilities import LIKE_CLAUDE, PLAIN, in_force, table_capabilities
+from reverie.settings.catalog import DEFAULTS, Settings
+from reverie.wire.failures import ProviderWords, from_status, parse_error_body, quote_line
 from reverie.wire.reply import FINAL, as_reply
 from reverie.wire.request import UNSTREAMED, Request
 from reverie.world import Capabilities, Event, Model
@@ -24,8 +24,8 @@ __all__ = ["anthropic", "embedded", "named", "openai"]
 
 def named(name: str, *, settings: Settings | None = None) -> Model:
     """The model of a name, such as `claude-opus-5-5`, `openai:gpt-5` or `embedded`."""
-    from reverie.providers.choose import model_for
-    from reverie.settings import environment
+    from reverie.providers.selection import model_for
+    from reverie.settings.sources import environment
 
     found = model_for(name, environment(), settings or DEFAULTS)
     return embedded(settings=settings) if found is None else found
@@ -43,7 +43,7 @@ def openai(name: str, *, settings: Settings | None = None) -> Model:
 
 def embedded(*, settings: Settings | None = None) -> Model:
     """The rules that need no model: free, and on this machine alone."""
-    from reverie.embedded import EmbeddedModel
+    from reverie.embedded.model import EmbeddedModel
 
     return EmbeddedModel() if settings is None else EmbeddedModel(settings)
 
@@ -73,7 +73,9 @@ class ClientModel:
     known: Capabilities = field(init=False)
 
     def __post_init__(self) -> None:
-        self.known = tabled(self.name, LIKE_CLAUDE if self.way == "anthropic" else PLAIN)
+        self.known = table_capabilities(
+            self.name, LIKE_CLAUDE if self.way == "anthropic" else PLAIN
+        )
 
     @classmethod
     def of(cls, client: object, name: str, settings: Settings = DEFAULTS) -> ClientModel:
@@ -100,7 +102,7 @@ class ClientModel:
         """What came back, as the client gives it; what it raises, untouched."""
         sent = request if request.limit else replace(request, limit=self.limit)
         if self.way == "function":
-            return await finished(await called(partial(self.client, sent)))
+            return await whole_answer(await call_result(partial(self.client, sent)))
         if self.way == "anthropic":
             create, given = self.client.messages.create, sent.anthropic()
             if given["max_tokens"] > UNSTREAMED:  # the client would refuse to wait
@@ -110,7 +112,7 @@ class ClientModel:
         else:
             create = self.client.chat.completions.create
             given = sent.chat(official=OPENAI in str(getattr(self.client, "base_url", OPENAI)))
-        return await finished(await called(partial(create, **given)))
+        return await whole_answer(await call_result(partial(create, **given)))
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
         try:
@@ -157,7 +159,7 @@ def output_limit(known: Capabilities, settings: Settings) -> int:
 # --- calls and streams of either kind
 
 
-async def called(call: Callable[[], object]) -> object:
+async def call_result(call: Callable[[], object]) -> object:
     """The result of a call, waited for; one that blocks is made in a worker thread."""
     import inspect
 
@@ -171,12 +173,12 @@ async def called(call: Callable[[], object]) -> object:
     return await result if inspect.isawaitable(result) else result
 
 
-async def finished(answer: object) -> object:
+async def whole_answer(answer: object) -> object:
     """An answer once it is whole: a stream that still runs is read to its end."""
     for name in FINAL:
         final = getattr(answer, name, None)
         if callable(final):
-            return await called(final)
+            return await call_result(final)
     if hasattr(answer, "__aiter__") and not hasattr(answer, "model_dump"):
         stream: Any = answer
         return [event async for event in stream]
@@ -195,12 +197,16 @@ def failure(error: Exception, where: str) -> ProviderError:
     """What a client raised, as an error of ours."""
     status = getattr(error, "status_code", None)
     if not isinstance(status, int):
-        return ProviderError(f"the client failed: {quoted(str(error))}", where=where)
+        return ProviderError(f"the client failed: {quote_line(str(error))}", where=where)
     response = getattr(error, "response", None)
     try:
-        words = said(str(response.text)) if response is not None else ProviderWords(str(error))
+        words = (
+            parse_error_body(str(response.text))
+            if response is not None
+            else ProviderWords(str(error))
+        )
     except Exception:  # noqa: BLE001 - a body that was never read
-        words = ProviderWords(quoted(str(error)))
+        words = ProviderWords(quote_line(str(error)))
     return from_status(status, words, {}, where).error
 
 
@@ -213,17 +219,19 @@ def too_long(error: Exception, where: str) -> PromptTooLong | None:
 # --- without a client
 
 
-class RulesModel:
+class BackgroundModel:
     """What works behind a session whose model is only a name: that model's window and ways, and
     the embedded rules for answers, loaded when one is due. Nothing is billed."""
 
     def __init__(self, name: str, settings: Settings) -> None:
         self.name = name
-        known = replace(tabled(name), compaction=False, cache_edits=False, free=True, rules=True)
+        known = replace(
+            table_capabilities(name), compaction=False, cache_edits=False, free=True, rules=True
+        )
         self.capabilities = in_force(name, known, settings)
         self._settings = settings
 
     def stream(self, request: Request) -> AsyncIterator[Event]:
-        from reverie.embedded import EmbeddedModel
+        from reverie.embedded.model import EmbeddedModel
 
         return EmbeddedModel(self._settings).stream(request)

@@ -33,7 +33,8 @@ from reverie.wire.request import Request
 from reverie.world import Capabilities, Event, World
 
 if TYPE_CHECKING:
-    from reverie.simulator import Engine, Logged
+    from reverie.simulator.engine import Engine
+    from reverie.simulator.ledger import LoggedRequest
 
 ScriptedAnswer: TypeAlias = "str | Reply | Sequence[Mapping[str, Any]] | Exception"
 
@@ -102,13 +103,13 @@ class ScriptedModel:
             whole = answer
         else:
             whole = reply(*(block_of(b) for b in answer))
-        whole = replace(whole, blocks=tuple(map(self._identified, whole.blocks)))
+        whole = replace(whole, blocks=tuple(map(self._with_call_id, whole.blocks)))
         if whole.usage is not None:
             return whole
         output = sum(b.tokens for b in whole.blocks)
         return replace(whole, usage=Usage(uncached=request.tokens, output=output))
 
-    def _identified(self, block: Block) -> Block:
+    def _with_call_id(self, block: Block) -> Block:
         if block.type != "tool_use" or block.call:
             return block
         self._calls += 1
@@ -214,20 +215,20 @@ class ProviderRequest:
         """Whether it begins with all of an earlier one, so that the prompt cache holds."""
         head = ("model", "system", "instructions", "tools")
         same = all(self.body.get(name) == earlier.body.get(name) for name in head)
-        before = [_unmarked(one) for one in earlier.messages]
-        return same and [_unmarked(one) for one in self.messages[: len(before)]] == before
+        before = [_without_marks(one) for one in earlier.messages]
+        return same and [_without_marks(one) for one in self.messages[: len(before)]] == before
 
 
-def _unmarked(value: Any) -> Any:
+def _without_marks(value: Any) -> Any:
     """Without cache marks, which move on; a text counts as the one block it stands for."""
     if isinstance(value, dict):
         known = cast("dict[str, Any]", value)
-        out = {k: _unmarked(v) for k, v in known.items() if k != "cache_control"}
+        out = {k: _without_marks(v) for k, v in known.items() if k != "cache_control"}
         if "role" in out and isinstance(out.get("content"), str):
             out["content"] = [{"type": "text", "text": out["content"]}]
         return out
     if isinstance(value, list):
-        return [_unmarked(one) for one in cast("list[Any]", value)]
+        return [_without_marks(one) for one in cast("list[Any]", value)]
     return value
 
 
@@ -274,7 +275,7 @@ class Provider:
         )
 
 
-def _request(one: Logged) -> ProviderRequest:
+def _request(one: LoggedRequest) -> ProviderRequest:
     body = parse(one.body) if one.body else {}
     known: Mapping[str, Any] = cast("Any", body) if isinstance(body, dict) else {}
     charge = one.charge
@@ -288,10 +289,11 @@ def provider(
     """A model provider on a loopback port, for as long as the block runs: the Messages API, chat
     completions and responses over one prompt cache. It answers from the list, or by asking a
     function, and refuses what the real ones refuse."""
-    from reverie.providers.extras import extra
+    from reverie.providers.connection import extra
 
     with extra("server", "a provider for tests cannot serve"):
-        from reverie.simulator import Engine, script
+        from reverie.simulator.answers import script
+        from reverie.simulator.engine import Engine
         from reverie.simulator.server import serving
     given: Any = answers if callable(answers) else script(*map(_blocks, answers))
     engine = Engine(given)
@@ -308,7 +310,7 @@ def home() -> Generator[Path]:
     """An empty home for everything of Reverie's, removed with all it holds at the end."""
     from tempfile import TemporaryDirectory
 
-    from reverie.settings import environment
+    from reverie.settings.sources import environment
 
     known = cast("MutableMapping[str, str]", environment())
     before = known.get("REVERIE_HOME")

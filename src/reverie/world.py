@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from reverie.errors import ProviderError
 from reverie.light import dataclass
-from reverie.settings import DEFAULTS, Settings, SettingValue
-from reverie.transcript.messages import Item
+from reverie.settings.catalog import DEFAULTS, Settings
+from reverie.settings.schema import SettingValue
+from reverie.transcript.messages import Item, context_window
 from reverie.transcript.records import Record, Strip, Ttl, Usage
 from reverie.transcript.tasks import Task
-from reverie.transcript.tokens import context_window
 from reverie.transcript.view import View
 
-if TYPE_CHECKING:  # a memory alone needs no wire
+if TYPE_CHECKING:
     from reverie.wire.reply import Delta, Reply
     from reverie.wire.request import Request
 
@@ -82,7 +82,7 @@ class Capabilities:
 
 
 @dataclass(frozen=True, slots=True)
-class Retrying:
+class RetryNotice:
     """The provider failed in a way that may pass; another try follows."""
 
     attempt: int
@@ -90,7 +90,7 @@ class Retrying:
     reason: str
 
 
-Event: TypeAlias = "Delta | Retrying | Reply"
+Event: TypeAlias = "Delta | RetryNotice | Reply"
 
 
 class Model(Protocol):
@@ -178,7 +178,7 @@ class SideQuery(Protocol):
         ...
 
 
-class Around(Protocol):
+class CompactionHooks(Protocol):
     """What a door does around a compaction: the user's hooks, and what comes back after it."""
 
     async def before(self, trigger: Literal["auto", "manual"], instructions: str) -> str:
@@ -215,7 +215,7 @@ BOUND_THEMSELVES: Mapping[str, int | None] = MappingProxyType({"Read": None, "Re
 
 
 @dataclass(frozen=True, slots=True)
-class WayBack:
+class ReadBackHint:
     """How the model reads back what left the context: the words of stubs and lines."""
 
     tool: str = "ReadBack"  # takes a reference; empty where the model has no such tool
@@ -290,14 +290,14 @@ class World:
     say: Say = say_nothing
     ask: SideQuery | None = None
     summariser: Summariser | None = None  # the model that writes summaries, where it is another
-    around: Around | None = None
+    around: CompactionHooks | None = None
     wait: Wait | None = None  # for background work of a name, at most so many seconds
     model_name: str = ""  # what requests name, also where the caller has a client of its own
     betas: tuple[str, ...] = ()
     learned_window: int | None = None  # a limit that a provider's error named
     # characters a tool's result may have, or None where the tool bounds its own output
     tool_limits: Mapping[str, int | None] = field(default_factory=lambda: BOUND_THEMSELVES)
-    way_back: WayBack = field(default_factory=WayBack)
+    way_back: ReadBackHint = field(default_factory=ReadBackHint)
     repeatable: frozenset[str] = frozenset()  # tools of a caller's whose results can be had again
     window: int = field(init=False)  # tokens the model takes
     scaled: Settings = field(init=False)  # the settings for that window

@@ -15,7 +15,7 @@ from pydantic_ai import messages as pydantic
 from pydantic_ai.messages import ModelMessage
 
 import reverie
-from reverie.adapters import langchain, pydantic_ai
+from reverie.adapters import Reverie, ReverieMiddleware
 from reverie.errors import PromptTooLong
 
 pytestmark = pytest.mark.spec("18.adapters")
@@ -60,8 +60,8 @@ def langchain_list(rounds: int, lines: int = 1_500) -> list[AnyMessage]:
 
 
 FRAMEWORKS = {
-    "pydantic-ai": (pydantic_ai.Reverie, pydantic_list),
-    "langchain": (langchain.ReverieMiddleware, langchain_list),
+    "pydantic-ai": (Reverie, pydantic_list),
+    "langchain": (ReverieMiddleware, langchain_list),
 }
 
 

@@ -18,8 +18,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import reverie
-from reverie import models, testing, watching
-from reverie.adapters import telemetry
+from reverie import models, observer, testing
+from reverie.adapters import enable
 
 pytestmark = [pytest.mark.spec("B19")]
 SECRET = "zebracorn"
@@ -56,7 +56,7 @@ class Collected:
 @pytest.fixture
 def collected(home: Path) -> Iterator[Collected]:
     made = Collected()
-    watcher = telemetry.enable(tracer_provider=made.tracing, meter_provider=made.metering)
+    watcher = enable(tracer_provider=made.tracing, meter_provider=made.metering)
     yield made
     watcher.disable()
     made.tracing.shutdown()
@@ -160,8 +160,8 @@ async def test_pollution_is_told_as_it_was_last_checked(
     collected: Collected, tmp_path: Path
 ) -> None:
     from reverie.apps.cli import open_memory
+    from reverie.reports import project_stats
     from reverie.store import Project
-    from reverie.upkeep import project_stats
 
     await talk(model_of(), tmp_path, ["Look"])
     assert "reverie.memory.pollution" not in collected.points()
@@ -184,9 +184,7 @@ async def test_nothing_that_was_said_is_told_unless_it_is_asked_for(
     assert SECRET not in told
     assert "W1234" not in told
     asked = Collected()
-    watcher = telemetry.enable(
-        tracer_provider=asked.tracing, meter_provider=asked.metering, texts=True
-    )
+    watcher = enable(tracer_provider=asked.tracing, meter_provider=asked.metering, texts=True)
     await talk(looking(), tmp_path)
     watcher.disable()
     first = asked.named("chat")[0].attributes or {}
@@ -216,7 +214,7 @@ async def test_what_raises_in_an_exporter_never_reaches_a_turn(
     tracing = TracerProvider()
     bad = Raising()
     tracing.add_span_processor(bad if kind == "processor" else SimpleSpanProcessor(bad))
-    watcher = telemetry.enable(tracer_provider=tracing, meter_provider=MeterProvider([]))
+    watcher = enable(tracer_provider=tracing, meter_provider=MeterProvider([]))
     with caplog.at_level(logging.CRITICAL, "opentelemetry"):
         await talk(looking(), tmp_path)
     watcher.disable()
@@ -226,8 +224,8 @@ async def test_what_raises_in_an_exporter_never_reaches_a_turn(
 
 async def test_off_means_nothing_is_told(home: Path, tmp_path: Path) -> None:
     made = Collected()
-    telemetry.enable(tracer_provider=made.tracing, meter_provider=made.metering).disable()
-    assert not watching.is_watched()
+    enable(tracer_provider=made.tracing, meter_provider=made.metering).disable()
+    assert not observer.is_watched()
     await talk(looking(), tmp_path)
     assert made.spans.get_finished_spans() == ()
     assert made.points() == {}
@@ -255,9 +253,13 @@ def test_names_are_those_of_the_conventions() -> None:
     from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
     from opentelemetry.semconv.attributes import error_attributes
 
-    from reverie.adapters import gen_ai
+    from reverie.adapters import telemetry
 
     theirs = {**vars(gen_ai_attributes), **vars(gen_ai_metrics), **vars(error_attributes)}
-    ours = {name: value for name, value in vars(gen_ai).items() if name.isupper()}
+    ours = {
+        name: value
+        for name, value in vars(telemetry).items()
+        if name.startswith(("GEN_AI", "ERROR"))
+    }
     assert len(ours) > 15
     assert {name: theirs[name] for name in ours} == ours

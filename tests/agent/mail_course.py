@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from reverie.agent import LeadMail, Letter, Mailbox, Post, TeammateKeys
+from reverie.agent import AgentInbox, AgentMessage, LeaderMailboxes, Mailbox, TeammateKeys
 from reverie.errors import Held, NotAvailable
 from reverie.store import BadLine, Folder, Journal
 from reverie.transcript import EMPTY, Entry, apply, decode, encode
@@ -22,7 +22,7 @@ from reverie.world import Notice
 
 
 def keys_of(folder: Path, name: str, others: list[str]) -> TeammateKeys:
-    lead = LeadMail(folder / "session", _quiet)
+    lead = LeaderMailboxes(folder / "session", _quiet)
     made = {one: lead.keys.key(one, name) or b"" for one in others}
     keys = TeammateKeys(name, lead.keys.secret(name), made)
     lead.close()
@@ -44,7 +44,7 @@ class Course:
         for line in self.log.read():
             if not isinstance(line, BadLine):
                 self.view = apply(self.view, decode(line.text))
-        self.post = Post(lambda: self.view, [Mailbox(self.mail, name, self.keys, _quiet)])
+        self.post = AgentInbox(lambda: self.view, [Mailbox(self.mail, name, self.keys, _quiet)])
         self.sent = dict.fromkeys(others, 0)
         key = f"{name}.sent"
         if self.files.exists(key):
@@ -68,7 +68,7 @@ class Course:
             number = self.sent[to] + 1
             if number > self.count:
                 continue
-            letter = Letter(self.name, to, f"{self.name} {to} {number}", number=number)
+            letter = AgentMessage(self.name, to, f"{self.name} {to} {number}", number=number)
             try:
                 Mailbox(self.mail, to, self.keys).put(letter)
             except (NotAvailable, Held):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from reverie.agent import AgentOptions, open_agent
-from reverie.simulator import Engine, Logged, SimulatedModel, call
+from reverie.simulator import Engine, LoggedRequest, SimulatedModel, call
 from reverie.world import Notice
 
 GIT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
@@ -101,7 +101,7 @@ class Cast:
     def requests(self, name: str) -> list[Mapping[str, Any]]:
         return [body for who, body in self.asked if who == name]
 
-    def logged(self, log: Sequence[Logged], name: str) -> list[Logged]:
+    def logged(self, log: Sequence[LoggedRequest], name: str) -> list[LoggedRequest]:
         """A provider's lines of the requests of one, by what they ask: of several at once the log
         has another order than the answers."""
         return [one for one in log if self.who(json.loads(one.body)) == name]

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from reverie.agent import AgentMemory, open_agent_memory
-from reverie.clock import SystemClock
-from reverie.memory import SCOPES, Scope
+from reverie.memory import AgentMemory, open_agent_memory
+from reverie.observer import SystemClock
 from reverie.settings import Settings
 from reverie.store import Project, agent_memories
-from reverie.tools import ToolContext, bounded, standard
+from reverie.toolbox import ToolContext, run_within_time, standard
+from reverie.topics import SCOPES, Scope
 from reverie.world import Notice
 
 pytestmark = [pytest.mark.spec("7.agent-memory")]
@@ -73,7 +73,7 @@ async def use(memory: AgentMemory, ground: Project, name: str, **value: Any) -> 
     context = ToolContext(ground.root, ground.root, files, SystemClock())
     tool = standard().get(name)
     assert tool is not None
-    return await bounded(tool, value, context)
+    return await run_within_time(tool, value, context)
 
 
 async def test_its_writes_are_guarded_and_have_a_history_outside_the_repository(

@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from reverie.agent import BUILT_IN, EXPLORE, READ_ONLY, AgentTypes, find_types, is_cheaper
-from reverie.agent.subagents.types import MAX_BYTES
+from reverie.agent import (
+    BUILT_IN,
+    EXPLORE,
+    MAX_BYTES,
+    READ_ONLY,
+    AgentTypes,
+    find_types,
+    is_cheaper,
+)
 from reverie.errors import InvalidInput
 from reverie.world import Notice
 

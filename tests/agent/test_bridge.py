@@ -13,7 +13,14 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.agent import Abroad, LeadMail, Letter, NatsBridge, Post, delivered
+from reverie.agent import (
+    AgentInbox,
+    AgentMessage,
+    LeaderMailboxes,
+    NatsBridge,
+    RemoteMail,
+    delivered_numbers,
+)
 from reverie.errors import InvalidInput, NotAvailable
 from reverie.simulator import call
 from reverie.transcript import EMPTY, Entry, apply
@@ -65,10 +72,10 @@ class Receiver:
     """A lead's mailbox, and a transcript that its letters are recorded in."""
 
     def __init__(self, folder: Path) -> None:
-        self.mail = LeadMail(folder, lambda notice: pytest.fail(notice.text))
+        self.mail = LeaderMailboxes(folder, lambda notice: pytest.fail(notice.text))
         self.view: Any = EMPTY
         self.texts: list[str] = []
-        self.post = Post(lambda: self.view, [self.mail.own])
+        self.post = AgentInbox(lambda: self.view, [self.mail.own])
 
     def read(self) -> int:
         for message in self.post.letters():
@@ -84,7 +91,7 @@ async def test_letters_cross_once_and_in_order_whoever_is_killed(
     receiver = Receiver(tmp_path / "session")
     crashes = 0
 
-    def deliver(letter: Letter) -> Letter:
+    def deliver(letter: AgentMessage) -> AgentMessage:
         nonlocal crashes
         done = receiver.mail.put(letter)
         if letter.number % 10 == 0 and crashes < letter.number // 10:
@@ -93,7 +100,7 @@ async def test_letters_cross_once_and_in_order_whoever_is_killed(
         return done
 
     sending = await connected(server, "here")
-    here = Abroad("aaaa", tmp_path, lambda letter: letter, sending)
+    here = RemoteMail("aaaa", tmp_path, lambda letter: letter, sending)
     sent = 0
     for n in range(40):
         if n == 20:
@@ -102,14 +109,14 @@ async def test_letters_cross_once_and_in_order_whoever_is_killed(
         with anyio.fail_after(60):
             while True:
                 try:
-                    await here.send(Letter("lead", "bridge:there", f"news {n}"))
+                    await here.send(AgentMessage("lead", "bridge:there", f"news {n}"))
                     break
                 except NotAvailable:
                     await anyio.lowlevel.checkpoint()
         sent += 1
         if n % 7 == 6:  # the other end listens now and then, and dies at every tenth letter
             bridge = await connected(server, "there")
-            there = Abroad("bbbb", tmp_path / f"h{n}", deliver, bridge)
+            there = RemoteMail("bbbb", tmp_path / f"h{n}", deliver, bridge)
             said: list[str] = []
             async with there.listening(said.append):
                 with anyio.move_on_after(2):
@@ -117,7 +124,9 @@ async def test_letters_cross_once_and_in_order_whoever_is_killed(
                     await until(lambda goal=goal, said=said: receiver.read() >= goal or bool(said))
             await bridge.aclose()
     bridge = await connected(server, "there")
-    async with Abroad("bbbb", tmp_path / "last", receiver.mail.put, bridge).listening(pytest.fail):
+    async with RemoteMail("bbbb", tmp_path / "last", receiver.mail.put, bridge).listening(
+        pytest.fail
+    ):
         await until(lambda: receiver.read() >= sent)
     await bridge.aclose()
     await sending.aclose()
@@ -125,7 +134,7 @@ async def test_letters_cross_once_and_in_order_whoever_is_killed(
     assert list(dict.fromkeys(told)) == [f"news {n}" for n in range(40)]
     assert len(told) - 40 <= 1  # one may be sent twice, where the server died before its answer
     assert crashes >= 1
-    assert len(delivered(receiver.view.entries)) == 1
+    assert len(delivered_numbers(receiver.view.entries)) == 1
     receiver.mail.close()
 
 
@@ -169,6 +178,6 @@ async def test_a_bridge_that_is_not_there_is_said_and_all_goes_on(tmp_path: Path
 
 
 async def test_what_is_too_long_is_not_handed_over(tmp_path: Path) -> None:
-    here = Abroad("aaaa", tmp_path, lambda letter: letter)
+    here = RemoteMail("aaaa", tmp_path, lambda letter: letter)
     with pytest.raises(InvalidInput, match="at most"):
-        await here.send(Letter("lead", "bridge:x", "x" * 20_001))
+        await here.send(AgentMessage("lead", "bridge:x", "x" * 20_001))

@@ -13,7 +13,7 @@ from reverie.session import PLACEHOLDER
 from reverie.settings import DEFAULTS
 from reverie.simulator import Engine, SimulatedModel
 from reverie.store import BadLine
-from reverie.tools import DENIED
+from reverie.toolbox import DENIED
 from reverie.transcript import Started, decode
 
 from .stage import Cast, agents, environ_in, opened, results

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reverie.agent import AgentOptions, open_agent, surroundings
-from reverie.agent.git_state import git_state
+from reverie.agent import AgentOptions, open_agent
+from reverie.session import git_state_lines, surroundings
 from tests.loop.stage import NOON, simulated
 
 LARGEST = 11_000  # bytes of system prompt and tool definitions together
@@ -53,7 +53,7 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.mark.spec("12.head")
 def test_gits_state_is_told(checkout: Path) -> None:
-    branch, clean, title, *commits = git_state(checkout)
+    branch, clean, title, *commits = git_state_lines(checkout)
     assert branch == "Git branch: trunk"
     assert clean == "Git: no tracked file was changed"
     assert title == "Newest commits of this checkout:"
@@ -61,7 +61,7 @@ def test_gits_state_is_told(checkout: Path) -> None:
     (checkout / "f1.txt").write_text("9\n")
     (checkout / "f2.txt").unlink()
     os.utime(checkout / "f3.txt", (1, 1))  # touched, and the same
-    assert git_state(checkout)[1] == "Git: changed files: f1.txt, f2.txt"
+    assert git_state_lines(checkout)[1] == "Git: changed files: f1.txt, f2.txt"
 
 
 @pytest.mark.spec("12.head")
@@ -71,7 +71,7 @@ def test_nothing_of_the_repository_is_run(checkout: Path, tmp_path: Path) -> Non
     git(checkout, "config", "filter.x.clean", f"touch {trap}; cat")
     (checkout / ".gitattributes").write_text("* filter=x\n")
     (checkout / "f1.txt").write_text("9\n")
-    assert "f1.txt" in git_state(checkout)[1]
+    assert "f1.txt" in git_state_lines(checkout)[1]
     assert not trap.exists()
 
 
@@ -85,4 +85,4 @@ def test_what_cannot_be_read_is_left_out(checkout: Path, index: bytes) -> None:
     assert told.count("</environment>") == 1
     assert "changed" not in told
     (checkout / ".git/HEAD").write_bytes(b"\xff\0")
-    assert git_state(checkout) == ()
+    assert git_state_lines(checkout) == ()

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from reverie.agent import LeadKeys, Letter, Mailbox, Post
+from reverie.agent import AgentInbox, AgentMessage, LeaderKeys, Mailbox
 from reverie.errors import ReverieError
 from reverie.store import BadLine, Folder, Journal
 from reverie.transcript import EMPTY, Entry, apply, decode, encode
@@ -20,7 +20,7 @@ from tests.conftest import Scale
 from tests.faults import Ack, run_with_error
 
 pytestmark = [pytest.mark.spec("1.courses")]
-KEYS = LeadKeys(b"k" * 32)
+KEYS = LeaderKeys(b"k" * 32)
 OWNER = "mate"
 LOG = "mate.jsonl"
 _TEXT = re.compile(r"letter (\w+) (\d+) (\d+)")
@@ -37,7 +37,7 @@ class Reader:
             if not isinstance(line, BadLine):
                 self.view = apply(self.view, decode(line.text))
         self.mail = Folder(base / "mail")
-        self.post = Post(lambda: self.view, [Mailbox(self.mail, OWNER, KEYS)])
+        self.post = AgentInbox(lambda: self.view, [Mailbox(self.mail, OWNER, KEYS)])
 
     def read(self, ack: Ack) -> bool:
         letters = self.post.letters()
@@ -75,7 +75,7 @@ class MailCourse:
 
     def _put(self, base: Path, sender: str, text: str) -> bool:
         with Folder(base / "mail") as mail:
-            Mailbox(mail, OWNER, KEYS).put(Letter(sender, OWNER, text))
+            Mailbox(mail, OWNER, KEYS).put(AgentMessage(sender, OWNER, text))
         return True
 
     def act(self, base: Path, ack: Ack) -> None:
@@ -137,7 +137,7 @@ def test_a_disk_that_fails_for_a_moment_costs_no_letter(tmp_path: Path) -> None:
             with Folder(tmp_path / "mail") as mail, contextlib.suppress(ReverieError):
                 box = Mailbox(mail, OWNER, KEYS)
                 run_with_error(lambda b=box: b.waiting({}), n, errno.EIO, calls=[call])
-                letter = Letter("lead", OWNER, f"letter lead {n} {len(call)}")
+                letter = AgentMessage("lead", OWNER, f"letter lead {n} {len(call)}")
                 run_with_error(lambda b=box, one=letter: b.put(one), n, errno.EIO, calls=[call])
     with Folder(tmp_path / "mail") as mail:
         first, *_ = Mailbox(mail, OWNER, KEYS).waiting({})

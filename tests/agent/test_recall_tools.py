@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from reverie.agent import PASSAGE, around
-from reverie.agent.recall_tools import recall_tools
-from reverie.memory import new
+from reverie.agent import PASSAGE, around, recall_tools
 from reverie.session import MemoryIndex, open_session
-from reverie.store import Memories, MemoryFolder
+from reverie.store import MemoryFolder, MemoryStore
 from reverie.testing import reply
 from reverie.text import inside
-from reverie.tools import Output, Tool
+from reverie.toolbox import Tool, ToolOutput
+from reverie.topics import new
 from reverie.wire import user
 from tests.tools.kit import SESSION, Place
 
@@ -32,8 +31,8 @@ def write(place: Place, key: str, body: str, description: str = "", type: str = 
     (place.memory / key).write_bytes(one.data)
 
 
-def memories(place: Place) -> Memories:
-    return Memories(
+def memories(place: Place) -> MemoryStore:
+    return MemoryStore(
         place.memory, place.project / "history", place.project, now=place.context().clock.now
     )
 
@@ -45,7 +44,7 @@ def both(place: Place) -> tuple[Tool, Tool]:
 
 async def text(tool: Tool, place: Place, **value: object) -> str:
     out = await tool.run(dict(value), place.context())
-    assert isinstance(out, Output)
+    assert isinstance(out, ToolOutput)
     assert isinstance(out.content, str)
     assert not out.is_error
     return out.content

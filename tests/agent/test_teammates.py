@@ -22,7 +22,7 @@ from tests.loop.stage import alive, gone, until
 from .stage import Cast, agents, cast, environ_in, opened, project_in, results, texts
 
 pytestmark = [pytest.mark.spec("10.teammates")]
-PROGRAM = "reverie.agent.subagents.teammate"
+PROGRAM = "reverie.agent.subagents.teammate_process"
 
 
 def surroundings(tmp: Path, url: str) -> dict[str, str]:
@@ -210,9 +210,10 @@ async def test_one_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
 LEAD = """
 import sys, anyio
 from pathlib import Path
-from reverie.agent import AgentOptions, open_agent
-from reverie.providers.choose import model_for
-from reverie.settings import environment
+from reverie.agent.agent import AgentOptions
+from reverie.agent.builder import open_agent
+from reverie.providers.selection import model_for
+from reverie.settings.sources import environment
 
 async def main():
     environ = dict(environment())

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from reverie.agent import thinking_options
-from reverie.providers import tabled
+from reverie.providers import table_capabilities
+from reverie.session import thinking_options
 from reverie.settings import DEFAULTS
 
 pytestmark = pytest.mark.spec("13.thinking")
@@ -30,10 +30,10 @@ ENABLED = {"type": "enabled", "budget_tokens": 10_000}
     ],
 )
 def test_what_is_asked_for(model: str, settings: dict[str, Any], options: dict[str, Any]) -> None:
-    assert thinking_options(replace(DEFAULTS, **settings), tabled(model)) == options
+    assert thinking_options(replace(DEFAULTS, **settings), table_capabilities(model)) == options
 
 
 def test_a_budget_leaves_room_for_the_answer() -> None:
     settings = replace(DEFAULTS, thinking="budget", thinking_tokens=50_000)
-    (found,) = thinking_options(settings, tabled("claude-opus-5-5")).values()
+    (found,) = thinking_options(settings, table_capabilities("claude-opus-5-5")).values()
     assert found["budget_tokens"] == 32_000 - 1_024

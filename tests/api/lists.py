@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from reverie.apps.replay import Course, CourseStep, of_lines
+from reverie.apps.replay import CourseStep, RecordedCourse, of_lines
 from reverie.transcript import Block, members, parse, text_of
 from reverie.wire import Format
 
@@ -20,7 +20,7 @@ MODELS: Mapping[Format, str] = {
 FEW = ("189d8afc", "36ba8a60", "839b35f7")
 
 
-def courses(shared: Path, *, all_of_them: bool) -> list[Course]:
+def courses(shared: Path, *, all_of_them: bool) -> list[RecordedCourse]:
     paths = sorted((shared / "data" / "sessions_dev").glob("*.jsonl.gz"))
     chosen = [p for p in paths if all_of_them or p.name.startswith(FEW)]
     lines = [gzip.decompress(p.read_bytes()).decode().splitlines() for p in chosen]
@@ -28,7 +28,7 @@ def courses(shared: Path, *, all_of_them: bool) -> list[Course]:
     return [course for course in found if course.rounds]
 
 
-def written(course: Course, form: Format) -> list[list[Any]]:
+def written(course: RecordedCourse, form: Format) -> list[list[Any]]:
     """The messages of each step, in a form."""
     return [list(_step(step, form)) for step in course.steps]
 

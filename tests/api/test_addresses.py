@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from reverie import Memory
 from reverie.errors import InvalidInput, NotFound, PathRefused
-from reverie.store import addresses
+from reverie.store import address_folder
 from tests.conftest import PROOF
 
 pytestmark = pytest.mark.spec("18.addresses")
@@ -48,9 +48,9 @@ def test_a_name_never_becomes_a_path(home: Path, tmp_path: Path, name: str) -> N
 
 def test_names_that_differ_have_folders_that_differ_also_where_case_does_not_count() -> None:
     names = ["ada", "Ada", "ADA", " ada", "ada ", "a-d-a", "a.d.a", *STRANGE]
-    found = {str(addresses.address_folder(Path("/p"), name)).casefold() for name in names}
+    found = {str(address_folder(Path("/p"), name)).casefold() for name in names}
     assert len(found) == len(names)
-    user, agent = (addresses.address_folder(Path("/p"), *one) for one in (("x", ""), ("", "x")))
+    user, agent = (address_folder(Path("/p"), *one) for one in (("x", ""), ("", "x")))
     assert user != agent
 
 

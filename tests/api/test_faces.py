@@ -11,9 +11,11 @@ import anyio
 import pytest
 
 from reverie import Agent, Fitter, Memory, Session, Toolset
-from reverie.api import AsyncFitter, AsyncMemory, BlockingAgent, BlockingSession
+from reverie.agent import BlockingAgent, BlockingSession
+from reverie.context import AsyncFitter
 from reverie.errors import InvalidInput, StoreError
-from reverie.tools import AsyncToolset
+from reverie.memory import AsyncMemory
+from reverie.toolbox import AsyncToolset
 from scripts import generate
 
 pytestmark = pytest.mark.spec("18.faces")

@@ -16,7 +16,7 @@ import openai
 import pytest
 
 import reverie
-from reverie.simulator import call, serving, thought
+from reverie.simulator import call, serving, thinking_block
 from reverie.transcript import Json, Object, dump
 from tests.simulator.talk import engine
 
@@ -37,7 +37,7 @@ class Worker:
     def __call__(self, body: Object) -> Any:
         self.asked += 1
         self.bodies.append(dump(body))
-        before: list[Any] = [thought("which one next?")] if self.thinks else []
+        before: list[Any] = [thinking_block("which one next?")] if self.thinks else []
         if self.asked <= ROUNDS:
             return [*before, call("run", dump({"n": self.asked}), f"toolu_number_{self.asked:03d}")]
         if self.asked == ROUNDS + 1:

@@ -20,7 +20,7 @@ from tests.api.rounds import one_round
 from tests.api.rounds import rounds as large_rounds
 
 pytestmark = [pytest.mark.spec("18.wire"), pytest.mark.spec("18.fit")]
-LONG = "src/reverie/api/fitting.py line of text\n" * 1_000
+LONG = "src/reverie/context/fitter.py line of text\n" * 1_000
 KIT = reverie.tools()
 
 

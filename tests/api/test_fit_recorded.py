@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import reverie
-from reverie.apps.replay import Course
+from reverie.apps.replay import RecordedCourse
 from reverie.errors import PromptTooLong
-from reverie.tools import Toolset
+from reverie.toolbox import Toolset
 from reverie.transcript import REFERENCE, reference
 from reverie.wire import Format
 from tests.api.lists import (
@@ -36,7 +36,7 @@ EXAMPLE = "r:abc123"  # in the words before the first line
 
 
 @pytest.fixture(scope="module")
-def recorded(shared: Path, scale: Scale) -> list[Course]:
+def recorded(shared: Path, scale: Scale) -> list[RecordedCourse]:
     return courses(shared, all_of_them=scale.proof)
 
 
@@ -45,7 +45,7 @@ def offered(form: Format, kit: Toolset) -> list[Any]:
     return made[form]()
 
 
-def requests(course: Course, form: Format) -> Iterator[tuple[list[Any], list[Any]]]:
+def requests(course: RecordedCourse, form: Format) -> Iterator[tuple[list[Any], list[Any]]]:
     """Each request's list as it grows, and what the model then answers."""
     messages: list[Any] = []
     for step, part in zip(course.steps, written(course, form), strict=True):
@@ -60,7 +60,9 @@ def fitter_for(form: Format, **more: Any) -> reverie.Fitter:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_request_of_a_session_keeps_the_promises(recorded: list[Course], form: Format):
+def test_every_request_of_a_session_keeps_the_promises(
+    recorded: list[RecordedCourse], form: Format
+):
     seals = stubs = 0
     for course in recorded:
         fitter, before, moved = fitter_for(form), [], 0
@@ -92,7 +94,7 @@ def test_every_request_of_a_session_keeps_the_promises(recorded: list[Course], f
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_fresh_fit_gives_what_a_kept_fitter_gives(recorded: list[Course], form: Format):
+def test_a_fresh_fit_gives_what_a_kept_fitter_gives(recorded: list[RecordedCourse], form: Format):
     tools = offered(form, reverie.tools())
     compared = 0
     for course in recorded:
@@ -113,7 +115,9 @@ def test_a_fresh_fit_gives_what_a_kept_fitter_gives(recorded: list[Course], form
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_overwriting_the_list_gives_what_keeping_it_gives(recorded: list[Course], form: Format):
+def test_overwriting_the_list_gives_what_keeping_it_gives(
+    recorded: list[RecordedCourse], form: Format
+):
     for course in recorded:
         keeping, overwriting = fitter_for(form), fitter_for(form)
         over: list[Any] = []
@@ -127,7 +131,7 @@ def test_overwriting_the_list_gives_what_keeping_it_gives(recorded: list[Course]
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_left_is_read_back_whole(recorded: list[Course], form: Format):
+def test_what_left_is_read_back_whole(recorded: list[RecordedCourse], form: Format):
     read = 0
     for course in recorded:
         messages = [m for part in written(course, form) for m in part]
@@ -207,7 +211,7 @@ def _is_ours(sent: reverie.Fitted[Any], ref: str, form: Format) -> bool:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_without_a_way_back_nothing_leaves_before_the_window_forces_it(
-    recorded: list[Course], form: Format
+    recorded: list[RecordedCourse], form: Format
 ):
     forced = 0
     for course in recorded:
@@ -244,7 +248,7 @@ def _fitted(fitter: reverie.Fitter, messages: list[Any]) -> reverie.Fitted[Any] 
         return error
 
 
-def test_another_process_gives_the_same(recorded: list[Course], tmp_path: Path):
+def test_another_process_gives_the_same(recorded: list[RecordedCourse], tmp_path: Path):
     course = recorded[0]
     messages = [m for part in written(course, "chat") for m in part]
     path = tmp_path / "list.json"

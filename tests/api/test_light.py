@@ -13,12 +13,22 @@ import reverie
 pytestmark = pytest.mark.spec("18.light")
 
 FOREIGN = ("anthropic", "anyio", "asyncio", "click", "httpx", "openai", "rich", "trio")
-ROOMS = ("agent", "apps", "embedded", "layers", "providers", "simulator", "tools", "upkeep", "wire")
-LIGHT = {"reverie.api", "reverie.lazy", "reverie.light"}
-OF_MEMORY = {"api", "errors", "lazy", "light", "memory", "settings", "store", "text", "transcript"}
+ROOMS = ("agent", "apps", "embedded", "layers", "providers", "simulator", "toolbox", "wire")
+LIGHT = {"reverie.memory", "reverie.lazy", "reverie.light"}
+OF_MEMORY = {
+    "errors",
+    "lazy",
+    "light",
+    "memory",
+    "settings",
+    "store",
+    "text",
+    "topics",
+    "transcript",
+}
 OF_SESSION = {
     *("reverie.session", "reverie.session.open_memory", "reverie.session.recall"),
-    *("reverie.session.recall.index", "reverie.session.recall.meaning"),
+    "reverie.session.recall.project_index",
 }
 MODULES = 107
 """Modules of ours behind a first `add` and `search`."""
@@ -49,9 +59,9 @@ def test_the_package_loads_nothing_and_a_name_little() -> None:
     assert ours(loaded("import reverie")) == set()
     name = ours(loaded("from reverie import Memory"))
     assert {one.split(".")[1] for one in name} == OF_MEMORY
-    assert ours(loaded("from reverie import Found, Saved")) == LIGHT | {"reverie.api.values"}
+    assert ours(loaded("from reverie import Found, Saved")) == LIGHT | {"reverie.memory.values"}
     report = {"reverie.session", "reverie.session.report", "reverie.errors"}
-    reports = LIGHT - {"reverie.api"} | report
+    reports = LIGHT - {"reverie.memory"} | report
     assert ours(loaded("from reverie import Report, report")) == reports
 
 
@@ -65,8 +75,8 @@ def test_a_memory_in_use_loads_memory_store_settings_and_text_alone(home: Path) 
 
 
 FITTING = {
-    "api",
     "concurrency",
+    "context",
     "errors",
     "layers",
     "lazy",
@@ -74,7 +84,7 @@ FITTING = {
     "providers",
     "settings",
     "text",
-    "tools",
+    "toolbox",
     "transcript",
 }
 FITTED = "fit([{'role': 'user', 'content': 'x'}], model='gpt-5')"
@@ -85,10 +95,9 @@ def test_fitting_loads_the_transcript_two_layers_and_the_wire_alone() -> None:
     assert not found.intersection(FOREIGN)
     assert {name.split(".")[1] for name in ours(found)} == FITTING | {"wire", "world"}
     layers = {name.split(".")[2] for name in found if name.startswith("reverie.layers.")}
-    assert layers == {"collapse", "own", "tool_results"}
+    assert layers == {"collapse", "custom", "tool_results"}
     assert {n for n in found if n.startswith("reverie.providers.")} == {
         "reverie.providers.capabilities",
-        "reverie.providers.prices",
     }
 
 
@@ -119,7 +128,7 @@ def test_a_public_module_is_there_without_an_import_of_its_own() -> None:
         "import sys, reverie; before = len(sys.modules); "
         "reverie.errors.NotFound, reverie.layers.COLLAPSE, reverie.models.embedded, "
         "reverie.testing.home; assert before < len(sys.modules)\n"
-        "try: reverie.upkeep\nexcept AttributeError: print('held')"
+        "try: reverie.reports\nexcept AttributeError: print('held')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "held\n"

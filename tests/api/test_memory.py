@@ -11,8 +11,8 @@ import pytest
 import reverie
 from reverie import Found, Memory, Notice, Saved
 from reverie.errors import InvalidInput, NotFound, SecretFound, SettingsError, StoreError
-from reverie.memory import Origin, Trust
 from reverie.testing import ScriptedModel
+from reverie.topics import Origin, Trust
 
 pytestmark = pytest.mark.spec("18.facade")
 

@@ -16,7 +16,7 @@ import pytest
 
 import reverie
 from reverie import models, testing
-from reverie.memory import Origin, Trust
+from reverie.topics import Origin, Trust
 
 pytestmark = [pytest.mark.spec("18.paper"), pytest.mark.doors]
 PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

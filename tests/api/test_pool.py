@@ -98,7 +98,7 @@ def test_several_processes_that_add_lose_nothing(home: Path) -> None:
 
 FORK = """
 import os, reverie
-from reverie.session import shared_pool
+from reverie.session.open_memory import shared_pool
 memory = reverie.Memory("shop")
 memory.add("Before the fork")
 known = shared_pool()

@@ -13,13 +13,13 @@ FOREIGN = {"anthropic", "openai", "httpx", "httpx2", "click", "rich", "sqlite3",
 ROOMS = {"agent", "apps", "embedded", "simulator", "upkeep", "testing"}
 DUE = (
     "reverie.session.extraction.run",
-    "reverie.session.notes.job",
+    "reverie.session.notes",
     "reverie.session.recall.recall",
     "reverie.session.dream.run",
     "reverie.store.recall.index",
-    "reverie.tools.shell",
-    "reverie.tools.sandbox",
-    "reverie.tools.guard",
+    "reverie.toolbox.shell",
+    "reverie.toolbox.sandbox",
+    "reverie.toolbox.guard",
 )
 USED = """
 import anyio

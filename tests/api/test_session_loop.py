@@ -231,10 +231,10 @@ async def test_the_next_words_or_closing_end_a_turn(home: Path, tmp_path: Path) 
         await again.aclose()
     assert len(provider.learning) == 2
     assert Memory(tmp_path).list()
-    from reverie.session import Library
+    from reverie.session import SessionLibrary
     from reverie.settings import environment
 
-    library = Library.of(Project.at(tmp_path, home=home, environ=environment()))
+    library = SessionLibrary.of(Project.at(tmp_path, home=home, environ=environment()))
     assert library.read(s.id).view.turns == 2
     library.close()
 

@@ -295,7 +295,7 @@ async def test_wrong_words_are_refused_where_they_are_said(home: Path, tmp_path:
 
 
 async def test_results_of_tools_with_a_role_can_be_cleared(home: Path, tmp_path: Path) -> None:
-    from reverie.session import roles_of
+    from reverie.toolbox import roles_of
 
     tools: list[Any] = [
         {"name": "sh", "input_schema": {}},

@@ -20,8 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reverie
-from reverie.apps.proxy.sealing import sealing
-from reverie.simulator import call, thought
+from reverie.apps.proxy import sealing
+from reverie.simulator import call, thinking_block
 from reverie.testing import Provider, provider
 from tests.proxy.proxied import KEY, READ, proxied
 
@@ -147,7 +147,7 @@ class Thinker:
         if not at:
             return "Done."
         use = call("run", "{}", f"toolu_number_{len(self.plan):03d}")
-        return [thought("So that is it."), use] if at[0] else [use]
+        return [thinking_block("So that is it."), use] if at[0] else [use]
 
 
 def body_of(messages: list[Any]) -> dict[str, Any]:

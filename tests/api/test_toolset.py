@@ -9,7 +9,7 @@ import pytest
 
 import reverie
 from reverie.errors import InvalidInput
-from reverie.tools import Answer, Offer
+from reverie.toolbox import Offer, ToolAnswer
 from reverie.transcript import UserMessage, reference
 from reverie.wire import Format, ToolCall
 from tests.api.lists import FORMS, answered, call
@@ -34,7 +34,7 @@ class Greeter:
     @property
     def tools(self) -> reverie.Toolset:
         return reverie.Toolset(
-            [Offer("greet", "greet", "Greets.", {"type": "object"}, lambda _: Answer("hello"))]
+            [Offer("greet", "greet", "Greets.", {"type": "object"}, lambda _: ToolAnswer("hello"))]
         )
 
 
@@ -137,5 +137,5 @@ def test_a_toolset_that_only_describes_says_who_can_answer():
 
 
 def test_the_package_of_tools_does_not_hide_the_function():
-    import_module("reverie.tools.tool")
+    import_module("reverie.toolbox.tool")
     assert reverie.tools().names == ("read_back",)

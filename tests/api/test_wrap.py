@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import reverie
-from reverie.api import Learning, Wrapping, WrapRules, beside
 from reverie.errors import InvalidInput
+from reverie.interception import BackgroundLearner, WrapOptions, WrappedClient, beside
 from reverie.testing import Provider, call, provider
 from reverie.transcript import text_block
 
@@ -310,9 +310,9 @@ def test_a_header_lets_one_request_pass_as_it_is() -> None:
 
 
 def test_a_history_that_lies_with_the_provider_is_not_touched() -> None:
-    rules = WrapRules(None, "collapse", learn=True, tools=True, say=lambda _: None)
+    rules = WrapOptions(None, "collapse", learn=True, tools=True, say=lambda _: None)
     body: dict[str, Any] = {"model": "gpt-5", "input": "Hello there, how are you?"}
-    begin = Wrapping(rules).begin
+    begin = WrappedClient(rules).begin
     assert begin("responses", {}, json.dumps(body).encode()) is not None
     for name in ("previous_response_id", "conversation"):
         assert begin("responses", {}, json.dumps({**body, name: "x"}).encode()) is None
@@ -365,7 +365,7 @@ def test_an_unknown_policy_is_refused() -> None:
 
 def test_nothing_waits_behind_a_client_that_is_closed(tmp_path: Path, home: Path) -> None:
     """An answer that is taken in while the client closes leaves no task for the loop to lose."""
-    learning = Learning(reverie.Memory(tmp_path, home=home), lambda _: None, learns=True)
+    learning = BackgroundLearner(reverie.Memory(tmp_path, home=home), lambda _: None, learns=True)
     said = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello there"}]}
     out = learning.asked("messages", {}, json.dumps(said).encode())
     learning.close()
@@ -397,7 +397,7 @@ def test_a_program_that_leaves_its_client_open_ends_and_has_learned(
 def test_a_process_that_is_forked_beside_an_open_memory_ends_well(
     tmp_path: Path, home: Path
 ) -> None:
-    learning = Learning(reverie.Memory(tmp_path, home=home), lambda _: None, learns=True)
+    learning = BackgroundLearner(reverie.Memory(tmp_path, home=home), lambda _: None, learns=True)
     child = multiprocessing.get_context("fork").Process(target=str)
     child.start()
     child.join(20)  # it has no part in the loop, and waits for nothing there
@@ -410,7 +410,9 @@ def test_a_wrapped_client_goes_on_in_a_child_that_was_forked(tmp_path: Path, hom
     notices: list[reverie.Notice] = []
     memory = reverie.Memory(tmp_path, home=home)
     memory.add("Orders come from the read replica.", type="project")
-    wrapping = Wrapping(WrapRules(memory, "off", learn=True, tools=False, say=notices.append))
+    wrapping = WrappedClient(
+        WrapOptions(memory, "off", learn=True, tools=False, say=notices.append)
+    )
 
     def asks(question: str) -> bool:
         said = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": question}]}

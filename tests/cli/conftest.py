@@ -19,9 +19,9 @@ import pytest
 from click.testing import CliRunner
 
 from reverie.apps.cli import build
-from reverie.session import Head, Library, open_session
+from reverie.session import RequestHead, SessionLibrary, open_session
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project, canonical_root, find_project_folder
+from reverie.store import MemoryStore, Project, canonical_root, find_project_folder
 from reverie.transcript import Attached, Candidate, Failed, Recalled, Record, text_block
 from reverie.wire import tool_result, user
 
@@ -70,7 +70,7 @@ def memory_in(home: Path, project: Path) -> Path:
 
 def remembered(home: Path, root: Path, sessions: int) -> None:
     """Give a project a memory and some sessions."""
-    with Memories.of(Project.at(root, home=home, environ={}, settings=DEFAULTS), now=time.time):
+    with MemoryStore.of(Project.at(root, home=home, environ={}, settings=DEFAULTS), now=time.time):
         pass
     memory = memory_in(home, root)
     (memory / "a.md").write_text(
@@ -225,14 +225,14 @@ async def _made(project: Path) -> str:
         await session.prepare()
         await session.observe(reply("As you wish."))
         await session.rewind(here)
-        await session.append(Head("other-model", "Be brief.").record("model"))
+        await session.append(RequestHead("other-model", "Be brief.").record("model"))
         await session.add(user("Count them"))
         await session.prepare()
         return session.id
 
 
-def library(place: Path | str = ".") -> Library:
-    found = Library.find(Project.at(Path(place)))
+def library(place: Path | str = ".") -> SessionLibrary:
+    found = SessionLibrary.find(Project.at(Path(place)))
     assert found is not None
     return found
 

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import anyio
 
-from reverie.clock import SystemClock
-from reverie.session import Dreamer, Library, guards_at
-from reverie.session.dream.run import dream
+from reverie.observer import SystemClock
+from reverie.session import DreamContext, SessionLibrary, guards_at, run_dream
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project
+from reverie.store import MemoryStore, Project
 from reverie.testing import FixedFlags, MemoryDisk
 from reverie.wire import Delta, Request
 from reverie.world import Capabilities, World
@@ -32,14 +31,14 @@ class Sleeper:
 
 async def main(home: Path, root: Path) -> None:
     clock, flags, model = SystemClock(), FixedFlags(), Sleeper()
-    library = Library.of(Project.at(root, home=home, environ={}))
-    with Memories.of(
+    library = SessionLibrary.of(Project.at(root, home=home, environ={}))
+    with MemoryStore.of(
         Project.at(root, home=home, environ={}, settings=DEFAULTS), now=time.time
     ) as memories:
         world = World(clock, MemoryDisk(), flags, DEFAULTS, model)
         guards = guards_at(root, library.path, memories, world)
-        dreamer = Dreamer(memories, library, root, model, guards, clock, DEFAULTS, flags)
-        done = await dream(dreamer)
+        dreamer = DreamContext(memories, library, root, model, guards, clock, DEFAULTS, flags)
+        done = await run_dream(dreamer)
         print(done.status, flush=True)
     library.close()
 

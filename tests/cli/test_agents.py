@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from reverie.agent import AgentOptions
-from reverie.apps.cli import PATIENCE, Desk, Printed
+from reverie.apps.cli import PATIENCE, AnswerScreen, ChatController
 from reverie.simulator import call
 from reverie.testing import provider
 from tests.agent.stage import agents, cast, environ_in, project_in
@@ -61,7 +61,7 @@ def test_tasks_lists_agents_and_ends_one(tmp_path: Path) -> None:
     wanted = AgentOptions(
         tmp_path / "project", home=tmp_path / "home", environ=environ_in(tmp_path), agents=True
     )
-    with Desk(Printed()).open(wanted, model) as desk:
+    with ChatController(AnswerScreen()).open(wanted, model) as desk:
         chat = Typed(desk)
         desk.turn("Go")
         listed = chat.types("/tasks")

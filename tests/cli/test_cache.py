@@ -8,10 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.session import Head, Session, open_session
+from reverie.session import RequestHead, Session, open_session
 from reverie.testing import ManualClock, ScriptedModel, reply
-from reverie.transcript import Usage
-from reverie.transcript.tasks import Task
+from reverie.transcript import Task, Usage
 from reverie.wire import user
 from reverie.world import ForkSpec
 from tests.cli.conftest import Run, library
@@ -112,7 +111,7 @@ def test_a_changed_head_is_a_break_unless_it_was_announced(
 
         async def change(session: Session, n: int, clock: ManualClock, why: str = reason) -> None:
             if n == 2:
-                await session.append(Head("m1", "Be verbose.").record(why))
+                await session.append(RequestHead("m1", "Be verbose.").record(why))
 
         session = made(project, FIRST, GOOD, BAD, between=change)
         found = run("cache", session, "--json").json()

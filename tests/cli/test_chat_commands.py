@@ -10,18 +10,18 @@ import pytest
 
 from reverie.agent import AgentOptions
 from reverie.apps.cli import (
-    Desk,
-    Leave,
+    AnswerScreen,
+    ChatController,
+    ExitChat,
     LineScreen,
-    Printed,
     SlashCommand,
     SlashCommands,
-    Switch,
+    SwitchSession,
     filling,
     standard,
     status,
 )
-from reverie.apps.tui import spoken
+from reverie.apps.tui import status_text
 from reverie.errors import InvalidInput, NotFound
 from reverie.transcript import UserMessage
 from reverie.wire import Delta
@@ -38,7 +38,7 @@ def chatting(tmp: Path) -> Iterator[Typed]:
     (tmp / "notes.txt").write_text("heron\n")
     model = simulated(calls(("Read", {"file_path": "notes.txt"})), otherwise="fine")
     wanted = AgentOptions(tmp, home=tmp / "home", mode="allow", environ={"HOME": str(tmp)})
-    with Desk(Printed()).open(wanted, model) as desk:
+    with ChatController(AnswerScreen()).open(wanted, model) as desk:
         yield Typed(desk)
 
 
@@ -69,16 +69,16 @@ def test_the_commands_of_a_chat(tmp_path: Path) -> None:
         assert f"{session.view.tokens:,} of " in shown
         assert "tool results" in shown
         assert session.id in chat.types("/resume")
-        with pytest.raises(Switch) as switch:
+        with pytest.raises(SwitchSession) as switch:
             chat.types(f"/resume {session.id[:6]}")
         assert switch.value.session == session.id
-        with pytest.raises(Switch):
+        with pytest.raises(SwitchSession):
             chat.types("/clear")
         for leaves in ("/quit", "/exit"):
-            with pytest.raises(Leave):
+            with pytest.raises(ExitChat):
                 chat.types(leaves)
         assert chat.types("/help exit") == chat.types("/help quit")
-        assert "tokens until a seal" in spoken(status(desk.agent))
+        assert "tokens until a seal" in status_text(status(desk.agent))
         assert all(f"/{c.name}" in chat.types("/help") for c in chat.commands)
 
 

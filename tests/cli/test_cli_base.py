@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.apps.cli import CHAT_OPTIONS, COMMANDS, LazyCommand, clean, encoded, inert, line
+from reverie.apps.cli import CHAT_OPTIONS, COMMANDS, LazyCommand, inert, json_text
 from reverie.apps.cli.chat import chat
-from reverie.text import age, size
+from reverie.text import age, clean, line, size
 from tests.cli.conftest import Run
 from tests.processes import loaded
 
@@ -296,7 +296,7 @@ def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
 
 @given(st.text(st.characters(codec=None)))
 def test_json_holds_the_same_text_in_a_harmless_spelling(text: str) -> None:
-    written = encoded({"text": text})
+    written = json_text({"text": text})
     assert json.loads(written) == {"text": text}
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", written)
     written.encode()

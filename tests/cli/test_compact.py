@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from reverie.agent import AgentOptions
-from reverie.apps.cli import Desk, Printed, parted, picked
+from reverie.apps.cli import AnswerScreen, ChatController, find_items, parse_pivot
 from reverie.errors import InvalidInput, ReverieError
 from reverie.simulator import Engine, Given, SimulatedModel, last_text
-from reverie.transcript import Entry, Object, UserMessage, text_block
-from reverie.transcript.fold import fold
+from reverie.transcript import Entry, Object, UserMessage, fold_entries, text_block
 from tests.cli.typed import Typed
 from tests.session.compacts import ASKED, NOTES, a_summary
 
@@ -27,7 +26,7 @@ def chatting(tmp: Path, summary: str = "") -> Iterator[Typed]:
 
     wanted = AgentOptions(tmp, home=tmp / "home", environ={"HOME": str(tmp), NOTES: "0"})
     model = SimulatedModel(Engine(answerer=answer), window=200_000)
-    with Desk(Printed()).open(wanted, model) as desk:
+    with ChatController(AnswerScreen()).open(wanted, model) as desk:
         chat = Typed(desk)
         for n in range(4):
             desk.turn(f"Wish {n}. " + "It goes on and on. " * 60)
@@ -82,20 +81,20 @@ def test_nothing_to_compact(tmp_path: Path):
 
 
 def test_what_is_typed_is_told_apart():
-    assert parted("") == ("", "", "")
-    assert parted("keep the names") == ("", "", "keep the names")
-    assert parted("--from") == ("--from", "", "")
-    assert parted("--from abc") == ("--from", "abc", "")
-    assert parted("--from=abc keep it") == ("--from", "abc", "keep it")
-    assert parted("--up-to abc keep it") == ("--up-to", "abc", "keep it")
-    assert parted("--from-here on") == ("", "", "--from-here on")
+    assert parse_pivot("") == ("", "", "")
+    assert parse_pivot("keep the names") == ("", "", "keep the names")
+    assert parse_pivot("--from") == ("--from", "", "")
+    assert parse_pivot("--from abc") == ("--from", "abc", "")
+    assert parse_pivot("--from=abc keep it") == ("--from", "abc", "keep it")
+    assert parse_pivot("--up-to abc keep it") == ("--up-to", "abc", "keep it")
+    assert parse_pivot("--from-here on") == ("", "", "--from-here on")
 
 
 def test_an_id_may_be_shortened_as_long_as_it_is_clear():
     ids = (("12", ""), ("123", "12"), ("2", "123"))  # each with the one before
     said = [Entry(i, p, 1.0, UserMessage((text_block(i),))) for i, p in ids]
-    view = fold(said)
-    assert [i.id for i in picked(view, "12")] == ["12"]
-    assert [i.id for i in picked(view, "1")] == ["12", "123"]
-    assert [i.id for i in picked(view, "2")] == ["2"]
-    assert picked(view, "") == picked(view, "3") == []
+    view = fold_entries(said)
+    assert [i.id for i in find_items(view, "12")] == ["12"]
+    assert [i.id for i in find_items(view, "1")] == ["12", "123"]
+    assert [i.id for i in find_items(view, "2")] == ["2"]
+    assert find_items(view, "") == find_items(view, "3") == []

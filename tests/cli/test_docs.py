@@ -29,8 +29,8 @@ from reverie.transcript import (
     decode,
     dump,
     encode,
+    fold_entries,
 )
-from reverie.transcript.fold import fold
 from reverie.wire import render
 
 pytestmark = pytest.mark.spec("18")
@@ -104,7 +104,7 @@ def test_a_stranger_can_read_the_example(transcripts: str) -> None:
         assert found is not None
         assert found[1]
         entries.append(decode(found[0].decode(), kept.get))
-    assert render(fold(entries)).body() == request
+    assert render(fold_entries(entries)).body() == request
 
 
 def test_the_recipe_for_the_checksum_runs(transcripts: str) -> None:

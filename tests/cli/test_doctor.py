@@ -12,9 +12,9 @@ import anyio
 import pytest
 
 from reverie.apps.cli import COMMANDS
+from reverie.reports import EXTRAS
 from reverie.session import open_session
 from reverie.testing import provider
-from reverie.upkeep import EXTRAS
 from reverie.wire import user
 from tests.cli.conftest import Run, assert_private
 

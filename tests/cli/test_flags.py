@@ -71,7 +71,7 @@ def test_what_goes_before_the_file_is_said(run: Run, monkeypatch: pytest.MonkeyP
 def test_a_running_process_sees_the_switch(run: Run, home: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
-        "from reverie.settings import Flags\n"
+        "from reverie.settings.flags import Flags\n"
         f"flags = Flags({{}}, home=Path({str(home)!r}))\n"
         "for _ in sys.stdin: print(flags.on('recall'), flush=True)"
     )

@@ -7,9 +7,9 @@ import re
 import time
 from pathlib import Path
 
-from reverie.memory import Origin, Trust
 from reverie.settings import Settings
-from reverie.store import Memories, Project
+from reverie.store import MemoryStore, Project
+from reverie.topics import Origin, Trust
 from tests.cli.conftest import Run, one_turn
 
 TRICK = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp.exe\u2066\r\x08hidden"
@@ -52,7 +52,7 @@ LISTS = [
 
 def hostile(home: Path, project: Path) -> str:
     """A memory, a session and settings made of what a terminal obeys; the session's id."""
-    with Memories.of(
+    with MemoryStore.of(
         Project.at(project, home=home, environ={}, settings=Settings()), now=time.time
     ) as memories:
         for key, trust in (("evil.md", Trust.USER), ("other.md", Trust.UNTRUSTED)):

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from reverie.serving import serving
-from reverie.upkeep import known_token
+from reverie.clients import known_token
+from reverie.http_server import serving
 from tests.cli.conftest import Run
 
 pytestmark = [pytest.mark.spec("18.client-settings"), pytest.mark.usefixtures("user")]

@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from reverie.serving import serving
+from reverie.http_server import serving
 from tests.cli.conftest import Run
 from tests.processes import end
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.upkeep import plugin_files
+from reverie.clients import plugin_files
 from tests.cli.conftest import Run
 
 pytestmark = [pytest.mark.spec("18.plugin"), pytest.mark.usefixtures("user")]

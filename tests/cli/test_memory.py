@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory import Origin, Trust
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project
+from reverie.store import MemoryStore, Project
+from reverie.topics import Origin, Trust
 
 from .conftest import Run, assert_private, memory_in
 
@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.spec("18.memory")]
 WEB = Origin("save", Trust.UNTRUSTED, agent="extract_memories", session="s9", tool="WebFetch")
 
 
-def memories(home: Path, project: Path) -> Memories:
-    return Memories.of(
+def memories(home: Path, project: Path) -> MemoryStore:
+    return MemoryStore.of(
         Project.at(project, home=home, environ={}, settings=DEFAULTS), now=lambda: 5.0
     )
 

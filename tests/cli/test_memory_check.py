@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from reverie.apps.cli import show
-from reverie.memory import Origin, Trust, new
+from reverie.apps.cli import output
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project, canonical_root, find_project_folder
+from reverie.store import MemoryStore, Project, canonical_root, find_project_folder
+from reverie.topics import Origin, Trust, new
 
 from .conftest import Run
 
@@ -117,7 +117,7 @@ def test_what_is_merged_is_as_trusted_as_its_least_trusted_part(
 ) -> None:
     body = f"{OLD} The proxy in Oslo cuts off longer ones with status 413."
     texts = {"uploads.md": body, "twin.md": body.replace("The proxy", "Proxy")}
-    with Memories.of(
+    with MemoryStore.of(
         Project.at(project, home=home, environ={}, settings=DEFAULTS), now=time.time
     ) as memories:
         for (key, text), trust in zip(texts.items(), (Trust.USER, Trust.UNTRUSTED), strict=True):
@@ -127,7 +127,7 @@ def test_what_is_merged_is_as_trusted_as_its_least_trusted_part(
             os.utime(folder / key, (written, written))
         assert memories.trust("uploads.md") is Trust.USER
     assert run("memory", "check", "--fix", "--json").json()["fixed"]["removed"] == ["twin.md"]
-    with Memories.of(
+    with MemoryStore.of(
         Project.at(project, home=home, environ={}, settings=DEFAULTS), now=time.time
     ) as memories:
         assert memories.trust("uploads.md") is Trust.UNTRUSTED
@@ -138,10 +138,10 @@ def test_a_long_check_shows_that_it_lives(monkeypatch: pytest.MonkeyPatch) -> No
         def isatty(self) -> bool:
             return True
 
-    monkeypatch.setattr(show, "PATIENCE", 0.0)
+    monkeypatch.setattr(output, "PATIENCE", 0.0)
     for screen, shown in ((Screen(), True), (io.StringIO(), False)):
         monkeypatch.setattr(sys, "stderr", screen)
-        with show.waiting("checking the memory"):
+        with output.waiting("checking the memory"):
             for one in threading.enumerate():
                 if isinstance(one, threading.Timer):
                     one.join()

@@ -13,9 +13,9 @@ import pytest
 
 from reverie.apps.cli import Dialogs
 from reverie.apps.tui import ListPanel, TerminalScreen
-from reverie.memory import Origin, Trust
 from reverie.session import OpenMemory
-from reverie.store import Memories, Project
+from reverie.store import MemoryStore, Project
+from reverie.topics import Origin, Trust
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.spec("18.review-edit")
@@ -29,7 +29,7 @@ Edit = Callable[[str], None]
 
 
 @contextmanager
-def opened(project: Path) -> Generator[Memories]:
+def opened(project: Path) -> Generator[MemoryStore]:
     with OpenMemory.of(Project.at(project)) as memory:
         memory.record_changes()
         yield memory.store

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory import FOLDER
+from reverie.rules import FOLDER
 
 from .conftest import Run
 

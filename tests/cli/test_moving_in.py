@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from reverie.errors import ImportFailed
+from reverie.memory import MAX_WAITING, items_in, read_export, time_of
 from reverie.store import canonical_root, find_project_folder
-from reverie.upkeep import MAX_WAITING, exported, items_in, time_of
 from tests.conftest import Scale
 
 from .conftest import Run
@@ -60,7 +60,7 @@ def listed(run: Run) -> dict[str, dict[str, Any]]:
 
 
 def texts(path: Path, system: str = "mem0") -> list[str]:
-    return [one.text for one in exported(system, path)]
+    return [one.text for one in read_export(system, path)]
 
 
 # --- the forms
@@ -71,7 +71,7 @@ def test_mem0_in_all_the_forms_it_comes_in(tmp_path: Path) -> None:
     lines = "\n".join(json.dumps(row) for row in rows)
     for value in (rows, {"count": 2, "results": rows}, {"memories": rows, "x": 1}, lines):
         assert texts(write(tmp_path / "e.json", value)) == ["one fact", "another fact"]
-    (first, _) = exported("mem0", write(tmp_path / "e.json", rows))
+    (first, _) = read_export("mem0", write(tmp_path / "e.json", rows))
     assert first.at == datetime(2025, 3, 1, 15, tzinfo=UTC).timestamp()
     assert (first.ident[:8], first.about, first.kind) == ("00000000", "user_id dev", "project")
 
@@ -88,7 +88,7 @@ def test_letta_agent_files_of_both_forms_and_passages(tmp_path: Path) -> None:
     new = {"agents": [{"name": "helper", "block_ids": ["block-0"]}], "blocks": [block]}
     old = {"agent_type": "memgpt_agent", "name": "helper", "core_memory": [block], "messages": []}
     for value in (new, old):
-        (found,) = exported("letta", write(tmp_path / "agent.af", value))
+        (found,) = read_export("letta", write(tmp_path / "agent.af", value))
         assert (found.text, found.about, found.kind) == ("Anna owns billing", "helper", "human")
         assert found.at == datetime(2025, 5, 1, 10, tzinfo=UTC).timestamp()
     passage = {"id": "passage-1", "text": FACT, "created_at": "2025-05-02T10:00:00Z", "tags": []}
@@ -106,7 +106,7 @@ def test_items_of_a_langgraph_store(tmp_path: Path) -> None:
         "updated_at": "2025-06-02T00:00:00+00:00",
     }
     for value in ([item], {"items": [item]}):
-        (found,) = exported("langgraph", write(tmp_path / "s.json", value))
+        (found,) = read_export("langgraph", write(tmp_path / "s.json", value))
         assert (found.text, found.ident, found.about) == (FACT, "k1", "memories/anna")
         assert found.at == datetime(2025, 6, 2, tzinfo=UTC).timestamp()
     plain = {**item, "value": {"text": "plain"}}
@@ -115,7 +115,7 @@ def test_items_of_a_langgraph_store(tmp_path: Path) -> None:
 
 def test_notes_in_markdown_by_line_by_list_or_whole(tmp_path: Path) -> None:
     dated = f"```\n[2025-01-05] - {FACT}\n[2024-12-01, unsure] - Another fact\n```\n"
-    found = list(exported("claude", write(tmp_path / "claude.txt", dated)))
+    found = list(read_export("claude", write(tmp_path / "claude.txt", dated)))
     assert [one.text for one in found] == [FACT, "Another fact"]
     assert found[0].at == datetime(2025, 1, 5, tzinfo=UTC).timestamp()
     gemini = (

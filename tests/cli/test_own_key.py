@@ -14,14 +14,14 @@ from reverie.agent import AgentOptions
 from reverie.apps.cli import (
     EFFORTS,
     THINKING,
-    Desk,
-    Leave,
+    AnswerScreen,
+    ChatController,
+    ExitChat,
     LineScreen,
-    Printed,
-    status,  # pyright: ignore[reportPrivateUsage]
+    status,
 )
 from reverie.apps.cli.interactive import _model  # pyright: ignore[reportPrivateUsage]
-from reverie.apps.tui import spoken
+from reverie.apps.tui import status_text
 from reverie.embedded import EmbeddedModel
 from reverie.settings import SETTINGS
 from reverie.simulator import Engine, Ledger, script, serving
@@ -52,7 +52,7 @@ def test_without_the_package_the_embedded_model_is_offered(
     assert f"{sys.executable} -m pip install 'reverie[anthropic]'" in said
     assert "embedded model" in asked[0]
     monkeypatch.setattr("click.confirm", answers(False))
-    with pytest.raises(Leave):
+    with pytest.raises(ExitChat):
         _model(place, "", "", LineScreen())
 
 
@@ -105,15 +105,15 @@ def test_money_is_told_where_prices_are_known(
 
 def test_the_footer_tells_money_and_the_cache_where_there_is_one(tmp_path: Path) -> None:
     wanted = AgentOptions(tmp_path, home=tmp_path / "home", environ={"HOME": str(tmp_path)})
-    with Desk(Printed()).open(wanted, EmbeddedModel()) as desk:
+    with ChatController(AnswerScreen()).open(wanted, EmbeddedModel()) as desk:
         desk.turn("hello")
-        told = spoken(status(desk.agent))
+        told = status_text(status(desk.agent))
     assert "cache" not in told
     assert "$" not in told
     model = simulated(otherwise="fine")
-    with Desk(Printed()).open(wanted, model) as desk:
+    with ChatController(AnswerScreen()).open(wanted, model) as desk:
         desk.turn("hello")
-        assert "cache 0 percent" in spoken(status(desk.agent))
+        assert "cache 0 percent" in status_text(status(desk.agent))
 
 
 # --- how hard a model works

@@ -9,21 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.apps.cli import SHOWN, SHOWN_ROWS, LineScreen
-from reverie.tools import (
+from reverie.toolbox import (
     ADDED,
     BEYOND,
     REMOVED,
-    FileChange,
     PermissionAnswer,
     PermissionRule,
+    PromptRow,
+    ProposedEdit,
     Question,
-    Row,
     asked_for,
     diff,
+    reach,
     read_answer,
 )
-from reverie.tools import questions as permission
-from reverie.tools.reach import reach
+from reverie.toolbox import permission_rules as permission
 
 pytestmark = pytest.mark.spec("18.permission")
 RULE = PermissionRule("Bash", "git log")
@@ -75,7 +75,7 @@ def test_what_permission_is_asked_for_is_shown_whole() -> None:
 
 
 def test_what_a_terminal_would_obey_or_hide_is_made_visible() -> None:
-    change = FileChange(b"", "\x1b[31mx \u202eevil\u200b\n".encode())
+    change = ProposedEdit(b"", "\x1b[31mx \u202eevil\u200b\n".encode())
     (row,) = diff(change)
     assert row.text == "1 + ⟦U+001B⟧[31mx ⟦U+202E⟧evil⟦U+200B⟧"
 
@@ -85,30 +85,30 @@ def test_a_change_is_shown_with_its_indentation() -> None:
         "".join(f"line {n}\n" for n in range(1, 30)) + "def f(x):\n    if x:\n        return 1\n"
     )
     after = before.replace("        return 1", "        return 2").replace("line 2\n", "")
-    assert diff(FileChange(before.encode(), after.encode())) == [
-        Row(" 1   line 1"),
-        Row(" 2 - line 2", REMOVED),
-        Row(" 2   line 3"),
-        Row(" 3   line 4"),
-        Row(" 4   line 5"),
-        Row("   …", "dim"),
-        Row("28   line 29"),
-        Row("29   def f(x):"),
-        Row("30       if x:"),
-        Row("32 -         return 1", REMOVED),
-        Row("31 +         return 2", ADDED),
+    assert diff(ProposedEdit(before.encode(), after.encode())) == [
+        PromptRow(" 1   line 1"),
+        PromptRow(" 2 - line 2", REMOVED),
+        PromptRow(" 2   line 3"),
+        PromptRow(" 3   line 4"),
+        PromptRow(" 4   line 5"),
+        PromptRow("   …", "dim"),
+        PromptRow("28   line 29"),
+        PromptRow("29   def f(x):"),
+        PromptRow("30       if x:"),
+        PromptRow("32 -         return 1", REMOVED),
+        PromptRow("31 +         return 2", ADDED),
     ]
-    assert diff(FileChange(None, b"    new\n")) == [Row("1 +     new", ADDED)]
-    assert diff(FileChange(b"a\n", b"a")) == [
-        Row("1 - a", REMOVED),
-        Row("1 + a  [no newline at the end]", ADDED),
+    assert diff(ProposedEdit(None, b"    new\n")) == [PromptRow("1 +     new", ADDED)]
+    assert diff(ProposedEdit(b"a\n", b"a")) == [
+        PromptRow("1 - a", REMOVED),
+        PromptRow("1 + a  [no newline at the end]", ADDED),
     ]
 
 
 def test_signs_that_cannot_be_seen_are_shown_where_they_are_the_change() -> None:
-    assert diff(FileChange(b"\tx\n", b"        x\n"))[0].text == "1 - →   x"
-    assert diff(FileChange(b"x\r\n", b"x\n"))[0].text == "1 - x␍"
-    assert diff(FileChange(b"\tx\r\n", b"\ty\r\n"))[1].text == "1 +     y"
+    assert diff(ProposedEdit(b"\tx\n", b"        x\n"))[0].text == "1 - →   x"
+    assert diff(ProposedEdit(b"x\r\n", b"x\n"))[0].text == "1 - x␍"
+    assert diff(ProposedEdit(b"\tx\r\n", b"\ty\r\n"))[1].text == "1 +     y"
 
 
 LINES = st.lists(st.sampled_from(["", "a", "  b", "c"]), max_size=12)
@@ -120,7 +120,7 @@ def test_a_diff_tells_everything(old: list[str], new: list[str], most: int) -> N
     before, after = ("".join(f"{one}\n" for one in lines).encode() for lines in (old, new))
     compared, permission.COMPARED = permission.COMPARED, most
     try:
-        rows = diff(FileChange(before, after))
+        rows = diff(ProposedEdit(before, after))
     finally:
         permission.COMPARED = compared
     if before == after:
@@ -141,7 +141,7 @@ def test_a_diff_tells_everything(old: list[str], new: list[str], most: int) -> N
 
 def test_a_large_change_is_shown_in_no_time() -> None:
     lines = [f"{n}\n" for n in range(50_000)]
-    change = FileChange("".join(lines).encode(), "".join(reversed(lines)).encode())
+    change = ProposedEdit("".join(lines).encode(), "".join(reversed(lines)).encode())
     began = time.process_time()
     assert len(diff(change)) > 99_000
     assert time.process_time() - began < 5
@@ -190,7 +190,7 @@ def test_all_of_it_can_be_reached(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     after = "".join(f"    line {n}\n" for n in range(60)).encode()
-    question = Question("Write", "/p/a.py", "it writes a file", RULE, {}, FileChange(None, after))
+    question = Question("Write", "/p/a.py", "it writes a file", RULE, {}, ProposedEdit(None, after))
     answer, said = asked(question, ["d", "n"], monkeypatch, capsys)
     assert answer == PermissionAnswer(False)
     first, _, rest = said.partition("d show all of it")

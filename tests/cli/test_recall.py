@@ -14,8 +14,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from reverie.serving import serving
-from reverie.session import Library
+from reverie.http_server import serving
+from reverie.session import SessionLibrary
 from reverie.store import canonical_root, find_project_folder
 from reverie.transcript import Candidate
 
@@ -243,7 +243,7 @@ def test_an_answer_from_an_earlier_session(run: Run, home: Path, project: Path) 
     source = value["sources"][0]
     assert (source["kind"], source["session"]) == ("transcript", session)
     folder = find_project_folder(home, canonical_root(project))
-    ids = [e.id for e in Library(folder, folder).read(session).entries]
+    ids = [e.id for e in SessionLibrary(folder, folder).read(session).entries]
     assert source["message"] in ids
     without = run("ask", "What is the staging database called?", "--no-sessions", "--json")
     assert without.json()["known"] is False

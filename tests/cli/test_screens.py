@@ -16,10 +16,10 @@ from reverie.apps.cli import (
     MOST,
     PATIENCE,
     PROMPT,
-    Desk,
+    AnswerScreen,
+    ChatController,
     Keyboard,
     LineScreen,
-    Printed,
     keyboard,
 )
 from reverie.session import ToolEnded, ToolStarted
@@ -86,7 +86,7 @@ def test_nothing_is_drawn_into_a_pipe(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().out == ""
 
 
-class Typing(Printed):
+class Typing(AnswerScreen):
     """A person at the prompt who sends the line once something was shown above it."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class Typing(Printed):
 
 def test_a_notice_is_shown_while_a_person_types() -> None:
     screen = Typing()
-    desk = Desk(screen)
+    desk = ChatController(screen)
 
     def background() -> None:
         assert screen.at_prompt.wait(30)
@@ -158,7 +158,7 @@ def test_what_was_sent_comes_back_in_the_next_session(
     monkeypatch.setattr(again._readline, "add_history", added.append)  # pyright: ignore[reportPrivateUsage]
     again.remember("third")
     assert added == ["third"]
-    assert keyboard._kept(file) == ["first", "two\nlines", "third"]  # pyright: ignore[reportPrivateUsage]
+    assert keyboard._read_history(file) == ["first", "two\nlines", "third"]  # pyright: ignore[reportPrivateUsage]
 
 
 def test_a_history_is_bounded_and_survives_damage(home: Path) -> None:

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from reverie.apps.cli import sparkline
-from reverie.clock import SystemClock
+from reverie.observer import SystemClock
 from reverie.session import Budget, open_session
 from reverie.settings import DEFAULTS
 from reverie.store import Folder, canonical_root, find_project_folder

@@ -7,67 +7,76 @@ import pytest
 from reverie.apps.tui import (
     OPEN_LINES,
     SEAL,
+    CallLine,
     ConfirmPanel,
-    Entry,
+    FooterStatus,
+    ListItem,
     ListPanel,
     MarkdownStream,
     PermissionPanel,
-    ShownCall,
-    Status,
     apart,
     box,
     cut,
-    drawn,
-    rendered,
-    shown,
-    spoken,
+    footer_line,
+    render_markdown,
+    status_text,
+    terminal_text,
+    text_for_encoding,
     wide,
-    wrapped,
+    wrap_lines,
 )
-from reverie.apps.tui.footer import footer
-from reverie.tools import FileChange, PermissionAnswer, PermissionRule, Question
+from reverie.toolbox import PermissionAnswer, PermissionRule, ProposedEdit, Question
 from reverie.wire import ToolCall
 from tests.processes import loaded
 
 pytestmark = pytest.mark.spec("18.terminal-app")
-STATUS = Status("claude-opus-5-5", 0.25, 117_710, "compaction", 0.44, "$0.42", "dream: gather")
+STATUS = FooterStatus(
+    "claude-opus-5-5", 0.25, 117_710, "compaction", 0.44, "$0.42", "dream: gather"
+)
 EVIL = "a\x1b[31mred\x1b]0;title\x07\x9b2Jb\u202ec\u200bd\re"
 
 
 def test_the_input_is_drawn_before_the_engine_is_loaded() -> None:
     names = loaded("import reverie.apps.cli.app, reverie.apps.cli.chat, reverie.apps.tui.terminal")
-    heavy = {"rich", "anyio", "reverie.session", "reverie.agent", "reverie.store", "reverie.tools"}
+    heavy = {
+        "rich",
+        "anyio",
+        "reverie.session",
+        "reverie.agent",
+        "reverie.store",
+        "reverie.toolbox",
+    }
     assert not names & heavy
     assert "prompt_toolkit" in names
 
 
 def test_one_prompt_loads_nothing_of_the_terminal() -> None:
-    names = loaded("import reverie.apps.cli.chat, reverie.apps.cli.prompted")
+    names = loaded("import reverie.apps.cli.chat, reverie.apps.cli.chat")
     assert not {name for name in names if name.startswith("prompt_toolkit")}
     assert "reverie.apps.tui.terminal" not in names
 
 
 @pytest.mark.parametrize("width", [10, 20, 30, 40, 60, 80, 120])
 def test_a_footer_fits_and_gives_up_from_the_right(width: int) -> None:
-    line = footer(STATUS, width)
+    line = footer_line(STATUS, width)
     assert len(line) <= width
     assert ("ctx 25%" in line or "context 25%" in line) == (width >= 20)
     assert ("$0.42" in line) == (width >= 80)
 
 
 def test_the_footer_in_words() -> None:
-    words = spoken(STATUS)
+    words = status_text(STATUS)
     assert words.startswith("status: context 25 percent, 117,710 tokens until compaction, cache 44")
-    assert "loading" in footer(Status(), 80)
+    assert "loading" in footer_line(FooterStatus(), 80)
 
 
 def test_nothing_of_others_acts_on_the_terminal() -> None:
-    for text in (shown(EVIL), rendered(EVIL, 40, colour=False)):
+    for text in (terminal_text(EVIL), render_markdown(EVIL, 40, colour=False)):
         assert not {sign for sign in text if ord(sign) < 32 and sign != "\n"}
         assert not {"\x9b", "\u202e", "\u200b", "\x7f"} & set(text)
-    assert "red" in shown(EVIL)
-    assert "U+200B" in shown(EVIL)
-    call = ShownCall.of(ToolCall("c", f"Ba{EVIL}", '{"command":"x\\u001b[2J"}'), 0.0)
+    assert "red" in terminal_text(EVIL)
+    assert "U+200B" in terminal_text(EVIL)
+    call = CallLine.of(ToolCall("c", f"Ba{EVIL}", '{"command":"x\\u001b[2J"}'), 0.0)
     call.end(EVIL, True, 1.0)
     for line in (call.head(60), *call.body(60)):
         assert "\x1b" not in line
@@ -86,8 +95,8 @@ def test_blocks_are_over_at_an_empty_line_outside_a_fence() -> None:
 
 def test_a_table_too_wide_becomes_a_list() -> None:
     table = "| name | what it is for |\n|---|---|\n| a | something long to say |\n"
-    assert "─" in rendered(table, 60, colour=False)
-    narrow = rendered(table, 20, colour=False)
+    assert "─" in render_markdown(table, 60, colour=False)
+    narrow = render_markdown(table, 20, colour=False)
     assert "name: a" in narrow
     assert all(wide(line) <= 20 for line in narrow.split("\n"))
 
@@ -99,16 +108,16 @@ def test_boxes_are_as_wide_as_they_should_be() -> None:
         assert {wide(text) for _, text in lines} == {width}
     assert wide(apart("left" * 30, "right", 40)) == 40
     assert cut("日本語", 4) == "日…"
-    assert list(wrapped("one two three", 8)) == ["one two", "three"]
+    assert list(wrap_lines("one two three", 8)) == ["one two", "three"]
 
 
 def test_signs_that_an_encoding_lacks_have_others_in_their_place() -> None:
-    assert drawn("╭─ › … ●", "ascii") == "+- > ... *"
-    assert drawn("╭─", "UTF-8") == "╭─"
+    assert text_for_encoding("╭─ › … ●", "ascii") == "+- > ... *"
+    assert text_for_encoding("╭─", "UTF-8") == "╭─"
 
 
 def test_a_failed_call_tells_how_much_more_there_is() -> None:
-    call = ShownCall.of(ToolCall("c", "Bash", '{"command":"make"}'), 0.0)
+    call = CallLine.of(ToolCall("c", "Bash", '{"command":"make"}'), 0.0)
     call.end("\n".join(map(str, range(40))), True, 0.3)
     assert call.head(60).startswith("▸ Bash make")
     assert call.head(60).endswith("failed  0.3 s")
@@ -120,7 +129,7 @@ def test_a_failed_call_tells_how_much_more_there_is() -> None:
 def edits() -> PermissionPanel:
     rule = PermissionRule("Edit", "a.py")
     return PermissionPanel(
-        Question("Edit", "a.py", "it edits", rule, {}, FileChange(b"a\n", b"b\n"))
+        Question("Edit", "a.py", "it edits", rule, {}, ProposedEdit(b"a\n", b"b\n"))
     )
 
 
@@ -169,23 +178,23 @@ def test_a_pattern_of_ones_own_says_what_it_lets_in() -> None:
 
 
 def test_a_line_that_was_ended_is_not_joined_to_the_next() -> None:
-    assert rendered("1 one\n2 two", 40, colour=False) == "1 one\n2 two"
+    assert render_markdown("1 one\n2 two", 40, colour=False) == "1 one\n2 two"
 
 
 def test_the_footer_says_what_comes_first() -> None:
-    sealed = Status("m", 0.03, 39_900, SEAL)
-    assert "39k to seal" in footer(sealed, 80)
-    assert "39,900 left until a seal" in footer(sealed, 120)
-    assert "117k left" in footer(STATUS, 80)
+    sealed = FooterStatus("m", 0.03, 39_900, SEAL)
+    assert "39k to seal" in footer_line(sealed, 80)
+    assert "39,900 left until a seal" in footer_line(sealed, 120)
+    assert "117k left" in footer_line(STATUS, 80)
 
 
 def test_a_list_keeps_its_choice_and_gives_keys_on() -> None:
     panel = ListPanel("Tasks", "k kill", "nothing")
     assert "nothing" in "".join(text for _, text in panel.lines(40, 12))
-    panel.fill([Entry("a", "A"), Entry("b", "B")])
+    panel.fill([ListItem("a", "A"), ListItem("b", "B")])
     panel.press("down")
     assert panel.chosen == "b"
-    panel.fill([Entry("new", "N"), Entry("a", "A"), Entry("b", "B")])
+    panel.fill([ListItem("new", "N"), ListItem("a", "A"), ListItem("b", "B")])
     assert panel.chosen == "b"
     panel.press("k")
     assert [panel.wait(0.0), panel.wait(0.0)] == ["moved", "k"]

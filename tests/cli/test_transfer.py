@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from reverie.store import seal
-from reverie.transcript import read
-from reverie.transcript.fold import fold
+from reverie.transcript import fold_entries, read
 from reverie.wire import render
 from tests.cli.conftest import Run, assert_private, claude_row, library
 
@@ -122,7 +121,7 @@ def test_recorded_sessions_come_in_whole(
         with gzip.open(file, "rt", encoding="utf-8") as lines:
             entries = read(lines).entries
         shown = run("sessions", "show", row["session"], "--request").out
-        assert shown == render(fold(entries)).body() + "\n"
+        assert shown == render(fold_entries(entries)).body() + "\n"
         ids = {entry.id for entry in library().read(row["session"]).entries}
         assert ids >= {entry.id for entry in entries}
     rows = run("sessions", "list", "--json").json()["sessions"]

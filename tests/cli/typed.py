@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from reverie.apps.cli import Desk, standard
+from reverie.apps.cli import ChatController, standard
 
 
 class Typed:
     """A chat as commands see it, that keeps what was said."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: ChatController) -> None:
         self.desk = desk
         self.commands = standard()
         self.heard: list[str] = []

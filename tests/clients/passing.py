@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from reverie.serving import listen, serve, serving
+from reverie.http_server import listen, serve, serving
 from tests.clients.judge import Seen, seen
 
 NUMBER = "x-wire-number"

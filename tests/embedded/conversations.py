@@ -11,6 +11,7 @@ from reverie.transcript import (
     Block,
     Entry,
     Record,
+    Task,
     UserMessage,
     View,
     apply,
@@ -18,7 +19,6 @@ from reverie.transcript import (
     blocks_of,
     text_block,
 )
-from reverie.transcript.tasks import Task
 from reverie.wire import Request, render
 
 INSTRUCTION = "Do the background task now. Never quote_this_instruction."

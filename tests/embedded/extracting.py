@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from reverie.clock import SystemClock
-from reverie.embedded.extraction.answer import answer
+from reverie.embedded import answer_extraction
 from reverie.errors import ReverieError
-from reverie.memory import INDEX, TopicFile
-from reverie.tools import AnyFiles, ReadLog, ToolContext, standard
+from reverie.observer import SystemClock
+from reverie.toolbox import ReadLog, ToolContext, UnconfinedFiles, standard
+from reverie.topics import INDEX, TopicFile
 from reverie.transcript import (
     EMPTY,
     AssistantMessage,
@@ -105,7 +105,7 @@ class Talk:
         self.put(UserMessage((text_block("Write down what is worth keeping."),), "instruction"))
         self.rounds = []
         for _ in range(5):
-            blocks = tuple(answer(self.request(task, self.view)))
+            blocks = tuple(answer_extraction(self.request(task, self.view)))
             calls = [block for block in blocks if block.type == "tool_use"]
             if not calls:
                 self.view, self.number = here, number
@@ -116,7 +116,7 @@ class Talk:
         raise AssertionError("it never ends")
 
     async def run(self, call: Block) -> Block:
-        place = AnyFiles(self.folder)
+        place = UnconfinedFiles(self.folder)
         context = ToolContext(self.folder, self.folder, place, SystemClock(), reads=self.reads)
         tool = standard().get(call.get("name"))
         assert tool is not None

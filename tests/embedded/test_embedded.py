@@ -26,6 +26,7 @@ from reverie.transcript import (
     Rewound,
     Sent,
     Stand,
+    Task,
     UserMessage,
     View,
     apply,
@@ -33,7 +34,6 @@ from reverie.transcript import (
     blocks_of,
     text_block,
 )
-from reverie.transcript.tasks import Task
 from reverie.wire import Delta, Reply, Request, render
 from reverie.world import Event, Model
 

@@ -8,15 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.embedded import LOOKED_AT, TESTS, asked
-from reverie.embedded.chat.requests import MAX
-from reverie.text.quotes import spans
+from reverie.embedded import LOOKED_AT, MAX, TESTS, parse_requests
+from reverie.text import spans
 
 pytestmark = pytest.mark.spec("B1")
 
 
 def calls(text: str) -> list[tuple[str, dict[str, Any]]]:
-    return [(ask.tool, ask.input) for ask in asked(text).asks]
+    return [(ask.tool, ask.input) for ask in parse_requests(text).asks]
 
 
 def read(path: str, **more: int) -> tuple[str, dict[str, Any]]:
@@ -109,16 +108,16 @@ def test_a_plain_request_is_a_call_and_anything_else_is_none(
 
 
 def test_what_is_not_recognised_is_handed_back():
-    found = asked("read a.py. Is it good? grep x")
+    found = parse_requests("read a.py. Is it good? grep x")
     assert [a.tool for a in found.asks] == ["Read", "Grep"]
     assert found.rest == ["Is it good"]
 
 
 def test_there_is_a_limit_and_it_is_said():
-    found = asked("\n".join(f"read f{n}.py" for n in range(MAX + 3)))
+    found = parse_requests("\n".join(f"read f{n}.py" for n in range(MAX + 3)))
     assert len(found.asks) == MAX
     assert found.rest == [f"read f{n}.py" for n in range(MAX, MAX + 3)]
-    long = asked("read a.py\n" + "x" * LOOKED_AT)
+    long = parse_requests("read a.py\n" + "x" * LOOKED_AT)
     assert long.unread == len("read a.py\n")
     assert [a.tool for a in long.asks] == ["Read"]
 
@@ -140,8 +139,8 @@ PIECES = st.sampled_from(
 
 @given(st.one_of(st.text(max_size=300), st.lists(PIECES, max_size=60).map("".join)))
 def test_nothing_raises_and_the_same_words_ask_the_same(text: str):
-    assert asked(text) == asked(text)
-    for ask in asked(text).asks:
+    assert parse_requests(text) == parse_requests(text)
+    for ask in parse_requests(text).asks:
         assert all(isinstance(v, str | int) for v in ask.input.values())
 
 
@@ -150,4 +149,4 @@ def test_nothing_raises_and_the_same_words_ask_the_same(text: str):
 )
 def test_large_and_hostile_messages_are_only_looked_at_in_part(piece: str):
     text = piece * (10_000_000 // len(piece))
-    assert len(asked(text).asks) <= MAX
+    assert len(parse_requests(text).asks) <= MAX

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from bench.hygiene import Dreaming, state, task_of, written
-from reverie.embedded import dream
-from reverie.memory import new, reasons_in, verdict
+from reverie.consolidation import fact_verdict, reasons_in
+from reverie.embedded import answer_dream
+from reverie.topics import new
 from reverie.transcript import DreamTask
 from reverie.wire import ToolCall
 
@@ -69,7 +70,7 @@ async def test_a_dream_reads_mends_and_says_why(folder: Path) -> None:
     reasons = reasons_in(text)
     assert "left: contradiction uploads.md" in text
     assert "left: stale_date ledger.md" in text
-    assert verdict(files(), after, reasons, now=NOW).lost == ()
+    assert fact_verdict(files(), after, reasons, now=NOW).lost == ()
     assert one.notices == []
 
 
@@ -101,7 +102,7 @@ async def test_each_answer_is_a_function_of_the_request(folder: Path) -> None:
     one = dreaming(folder)
     await one.run()
     request = one.request()
-    assert [b.value for b in dream.answer(request)] == [b.value for b in dream.answer(request)]
+    assert [b.value for b in answer_dream(request)] == [b.value for b in answer_dream(request)]
 
 
 async def test_what_the_repository_lost_is_said(tmp_path: Path) -> None:

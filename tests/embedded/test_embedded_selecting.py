@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.embedded import EmbeddedModel, selected
-from reverie.embedded.selecting import answer
-from reverie.transcript import HeadSet, KnownMemory, RecallTask, Trail
-from reverie.transcript.tasks import Task
+from reverie.embedded import EmbeddedModel, answer_selection, select_files
+from reverie.transcript import HeadSet, KnownMemory, RecallTask, Task, Trail
 from reverie.wire import Request
 from reverie.world import complete
 
@@ -30,7 +28,7 @@ MEMORIES = (
 
 
 def chosen(query: str, files: int = 5) -> tuple[str, ...]:
-    return selected(RecallTask(query=query, memories=MEMORIES, files=files))
+    return select_files(RecallTask(query=query, memories=MEMORIES, files=files))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +54,7 @@ def test_at_most_so_many_and_the_newer_of_equals_first():
     )
     others = tuple(KnownMemory(f"o{n}.md", description=f"tulip {n}") for n in range(40))
     task = RecallTask(query="zebra stripes", memories=(*twins, *others), files=3)
-    assert selected(task) == ("t8.md", "t7.md", "t6.md")
+    assert select_files(task) == ("t8.md", "t7.md", "t6.md")
 
 
 def request(task: Task) -> Request:
@@ -65,15 +63,15 @@ def request(task: Task) -> Request:
 
 async def test_the_answer_is_json_through_the_models_port():
     task = RecallTask(query="billing service deployed", memories=MEMORIES)
-    reply = await complete(EmbeddedModel(answers={"recall": answer}), request(task))
+    reply = await complete(EmbeddedModel(answers={"recall": answer_selection}), request(task))
     assert json.loads(reply.text) == {"selected_memories": ["deploys.md"]}
-    (block,) = answer(request(Task("recall")))
+    (block,) = answer_selection(request(Task("recall")))
     assert json.loads(block.get("text")) == {"selected_memories": []}
 
 
 @given(st.text(max_size=300), st.lists(st.text(max_size=80), max_size=8))
 def test_any_query_over_any_manifest_gives_known_names(query: str, about: list[str]):
     memories = tuple(KnownMemory(f"f{n}.md", description=text) for n, text in enumerate(about))
-    found = selected(RecallTask(query=query, memories=memories))
+    found = select_files(RecallTask(query=query, memories=memories))
     assert set(found) <= {m.file for m in memories}
     assert len(found) <= 5

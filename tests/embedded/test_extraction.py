@@ -11,23 +11,23 @@ from hypothesis import strategies as st
 
 from reverie.embedded import (
     LOOKED_AT,
-    FoundFact,
+    ExtractedFact,
     UserTurn,
-    findings,
+    find_facts,
     is_ahead,
     own,
     said_on,
-    sentences,
+    split_sentences,
 )
-from reverie.embedded.extraction.findings import MAX
+from reverie.embedded.findings import MAX
 
 from .extracting import WEDNESDAY
 
 pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("7.embedded")]
 
 
-def found(text: str, *known: str) -> list[FoundFact]:
-    return findings([UserTurn("a", own(text), WEDNESDAY)], known)
+def found(text: str, *known: str) -> list[ExtractedFact]:
+    return find_facts([UserTurn("a", own(text), WEDNESDAY)], known)
 
 
 def rules(text: str, *known: str) -> list[str]:
@@ -230,7 +230,7 @@ def test_a_huge_message_is_read_in_part():
 @given(st.text(max_size=400))
 def test_any_text_is_read(text: str):
     mine = own(text)
-    for one in sentences(mine):
+    for one in split_sentences(mine):
         assert len(one.text) == len(one.masked)
     assert found(text) == found(text)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.embedded import FoundFact, UserTurn, findings, never, own
+from reverie.embedded import ExtractedFact, UserTurn, find_facts, never, own
 from reverie.transcript import KnownMemory
 
 from .extracting import WEDNESDAY, Talk
@@ -20,8 +20,8 @@ def talk(tmp_path: Path) -> Talk:
     return Talk(tmp_path / "memory")
 
 
-def found(*said: str) -> list[FoundFact]:
-    return findings([UserTurn(str(n), own(text), WEDNESDAY) for n, text in enumerate(said)])
+def found(*said: str) -> list[ExtractedFact]:
+    return find_facts([UserTurn(str(n), own(text), WEDNESDAY) for n, text in enumerate(said)])
 
 
 PLAIN = [

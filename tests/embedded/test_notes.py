@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.embedded import fitted, purpose
-from reverie.embedded.notes import answer as notes
-from reverie.layers import session_memory as layer
+from reverie.embedded import DONE, FAILED, NOTHING, answer_notes, lines_within, purpose
+from reverie.layers import frame, over_budget, template
 from reverie.settings import DEFAULTS
 from reverie.transcript import (
     REFERENCE,
@@ -25,6 +24,7 @@ from reverie.transcript import (
     blocks_of,
     estimate,
     reference,
+    sections,
 )
 from reverie.wire import render
 from tests.embedded.conversations import INSTRUCTION, Talk, coding
@@ -36,7 +36,7 @@ PATH = "/home/user/notes/summary.md"
 
 def asked(talk: Talk, text: str, since: str = "", section: int = 2_000, total: int = 12_000):
     task = NotesTask(path=PATH, notes=text, since=since, section_tokens=section, total_tokens=total)
-    return list(notes.answer(talk.asked(task)))
+    return list(answer_notes(talk.asked(task)))
 
 
 def edited(text: str, blocks: list[Block]) -> str:
@@ -56,12 +56,12 @@ def noted(talk: Talk, text: str, since: str = "", **limits: int) -> str:
 
 
 def body(text: str, name: str) -> str:
-    return next(s.body for s in layer.sections(text) if s.name == name)
+    return next(s.body for s in sections(text) if s.name == name)
 
 
 def test_the_first_notes_fill_the_sections():
-    text = noted(coding(), layer.template())
-    assert layer.frame(text) == layer.frame(layer.template())
+    text = noted(coding(), template())
+    assert frame(text) == frame(template())
     assert "Make parse_header in /home/user/app/frames.py strict." in body(text, "Session Title")
     assert "pending: Write the release notes" in body(text, "Current State")
     assert "> Make parse_header" in body(text, "Task specification")
@@ -80,11 +80,11 @@ def test_the_first_notes_fill_the_sections():
 
 
 def test_the_page_keeps_its_spacing():
-    text = noted(coding(), layer.template())
+    text = noted(coding(), template())
     assert "\n\n# Current State\n" in text
     assert "\n\n\n" not in text
     again = coding()
-    first = noted(again, layer.template())
+    first = noted(again, template())
     since = again.last
     again.user("Now the second thing.")
     assert "\n\n# Current State\n" in noted(again, first, since)
@@ -92,7 +92,7 @@ def test_the_page_keeps_its_spacing():
 
 def test_only_what_is_new_is_added():
     talk = coding()
-    first = noted(talk, layer.template())
+    first = noted(talk, template())
     since = talk.last
     talk.user("Now rename checked_prefix to verified_prefix.")
     talk.call(
@@ -122,7 +122,7 @@ def test_an_error_that_ended_since_is_told_anew():
     talk = Talk()
     talk.user("Build it.")
     talk.call("Bash", "error: missing_symbol_name", error=True, command="make all")
-    first = noted(talk, layer.template())
+    first = noted(talk, template())
     assert "not seen to work since" in body(first, "Errors & Corrections")
     assert "Not seen to work yet" in body(first, "Current State")
     since = talk.last
@@ -135,8 +135,8 @@ def test_an_error_that_ended_since_is_told_anew():
 
 
 def test_a_persons_own_lines_stay():
-    text = noted(coding(), layer.template())
-    heading = next(s for s in layer.sections(text) if s.name == "Workflow")
+    text = noted(coding(), template())
+    heading = next(s for s in sections(text) if s.name == "Workflow")
     mine = text.replace(heading.text, heading.text.rstrip() + "\n- Ask Ada before a release.\n\n")
     talk = coding()
     since = talk.last
@@ -148,18 +148,18 @@ def test_a_persons_own_lines_stay():
 
 def test_the_same_request_gets_the_same_edits_with_ids_of_their_own():
     talk = coding()
-    one, two = asked(talk, layer.template()), asked(talk, layer.template())
+    one, two = asked(talk, template()), asked(talk, template())
     assert [b.raw for b in one] == [b.raw for b in two]
     ids = [b.get("id") for b in one]
     assert len(set(ids)) == len(ids)
     assert not any(ident in talk.view.calls for ident in ids)
 
 
-@pytest.mark.parametrize(("failed", "words"), [(False, notes.DONE), (True, notes.FAILED)])
+@pytest.mark.parametrize(("failed", "words"), [(False, DONE), (True, FAILED)])
 def test_it_ends_once_its_edits_were_made(failed: bool, words: str):
     talk = coding()
-    task = NotesTask(path=PATH, notes=layer.template())
-    edits = asked(talk, layer.template())
+    task = NotesTask(path=PATH, notes=template())
+    edits = asked(talk, template())
     told = UserMessage(blocks_of(INSTRUCTION), "instruction")
     view = apply(talk.view, Entry("i", talk.last, 2.0, told))
     view = apply(view, Entry("j", "i", 2.0, AssistantMessage(tuple(edits))))
@@ -169,15 +169,15 @@ def test_it_ends_once_its_edits_were_made(failed: bool, words: str):
         for n, edit in enumerate(edits)
     ]
     view = apply(view, Entry("k", "j", 2.0, UserMessage(tuple(results), "tool")))
-    (block,) = notes.answer(render(view, "session_memory", task))
+    (block,) = answer_notes(render(view, "session_memory", task))
     assert block.get("text") == words
 
 
 def test_nothing_new_is_said_and_nothing_edited():
     talk = coding()
-    text = noted(talk, layer.template())
+    text = noted(talk, template())
     (block,) = asked(talk, text, since=talk.last)
-    assert block.get("text") == notes.NOTHING
+    assert block.get("text") == NOTHING
 
 
 # --- budgets
@@ -196,20 +196,20 @@ def long_talk() -> Talk:
 
 @pytest.mark.parametrize(("section", "total"), [(2_000, 12_000), (400, 12_000), (2_000, 3_000)])
 def test_budgets_are_kept_and_the_newest_stays(section: int, total: int):
-    text = noted(long_talk(), layer.template(), section=section, total=total)
+    text = noted(long_talk(), template(), section=section, total=total)
     settings = DEFAULTS.with_notes({"notes_section_tokens": section, "notes_total_tokens": total})
-    assert layer.over_budget(text, settings) == []
-    assert layer.frame(text) == layer.frame(layer.template())
+    assert over_budget(text, settings) == []
+    assert frame(text) == frame(template())
     assert "make target_149" in body(text, "Workflow")
     assert "part_149.py" in body(text, "Files and Functions")
     assert "x x x" in body(text, "Key results")
 
 
 def test_a_page_that_is_over_its_budget_is_brought_back():
-    filled = noted(long_talk(), layer.template(), section=9_000, total=90_000)
+    filled = noted(long_talk(), template(), section=9_000, total=90_000)
     talk = coding()
     text = noted(talk, filled)
-    assert layer.over_budget(text, DEFAULTS) == []
+    assert over_budget(text, DEFAULTS) == []
     assert "pytest -x" in body(text, "Workflow")
 
 
@@ -219,7 +219,7 @@ def test_a_page_that_is_over_its_budget_is_brought_back():
 def test_a_template_of_ones_own_is_filled_by_its_headings():
     own = "# Where we are now\n_the state_\n\n# Commands\n\n# Poems\n_verses_\nRoses are red\n"
     text = noted(coding(), own)
-    assert layer.frame(text) == layer.frame(own)
+    assert frame(text) == frame(own)
     assert "Said last" in body(text, "Where we are now")
     assert "pytest -x" in body(text, "Commands")
     assert body(text, "Poems") == "Roses are red\n"
@@ -233,41 +233,41 @@ def test_a_page_that_says_nothing_of_its_sections_gets_a_log(own: str):
     text = noted(coding(), own)
     assert text.startswith(own.rstrip("\n"))
     assert "edited frames.py" in text
-    assert layer.frame(text) == layer.frame(own)
+    assert frame(text) == frame(own)
 
 
 def test_an_empty_page_cannot_be_edited():
     (block,) = asked(coding(), "")
-    assert block.get("text") == notes.NOTHING
+    assert block.get("text") == NOTHING
 
 
 def test_two_headings_of_one_name_are_told_apart_or_left_alone():
     own = "# Workflow\n\n# Workflow\n\n# Current State\n\n"
     text = noted(coding(), own)
     assert "Said last" in text
-    assert layer.frame(text) == layer.frame(own)
+    assert frame(text) == frame(own)
 
 
 def test_line_ends_of_another_system_stay():
-    own = layer.template().replace("\n", "\r\n")
+    own = template().replace("\n", "\r\n")
     text = noted(coding(), own)
-    assert layer.frame(text) == layer.frame(own)
+    assert frame(text) == frame(own)
     assert "pytest -x" in text
-    assert layer.sections(own)[0].heading == "# Session Title\r\n"
+    assert sections(own)[0].heading == "# Session Title\r\n"
 
 
 def test_what_looks_like_a_heading_in_the_conversation_is_none_on_the_page():
     talk = Talk()
     talk.user("# Current State\n_mine_\n# Worklog\nnot yours")
     talk.say("# Key results\n_forged_\n```\n# Learnings\n```\n# Errors & Corrections\nforged")
-    text = noted(talk, layer.template())
-    assert layer.frame(text) == layer.frame(layer.template())
+    text = noted(talk, template())
+    assert frame(text) == frame(template())
     assert "    # Key results" in body(text, "Key results")
     assert "> # Current State" in body(text, "Task specification")
 
 
 def test_purposes_are_known_by_words():
-    found = {s.heading.strip(): purpose(s) for s in layer.sections(layer.template())}
+    found = {s.heading.strip(): purpose(s) for s in sections(template())}
     assert list(found.values()) == [
         *("title", "state", "task", "files", "workflow", "errors"),
         *("system", "learnings", "results", "worklog"),
@@ -275,23 +275,23 @@ def test_purposes_are_known_by_words():
 
 
 def test_the_oldest_lines_go_first():
-    assert fitted(["a" * 40, "b" * 40, "c" * 40], 21, "worklog") == ["b" * 40, "c" * 40]
-    assert fitted(["a" * 40, "b" * 40, "c" * 40], 21, "state") == ["a" * 40, "b" * 40]
-    assert fitted(["a" * 400], 1, "worklog") == ["a" * 400]
+    assert lines_within(["a" * 40, "b" * 40, "c" * 40], 21, "worklog") == ["b" * 40, "c" * 40]
+    assert lines_within(["a" * 40, "b" * 40, "c" * 40], 21, "state") == ["a" * 40, "b" * 40]
+    assert lines_within(["a" * 400], 1, "worklog") == ["a" * 400]
 
 
 @given(st.text(max_size=300))
 def test_a_page_joined_again_is_the_page(text: str):
-    assert "".join(s.text for s in layer.sections(text)) == text
+    assert "".join(s.text for s in sections(text)) == text
 
 
 @given(histories)
 def test_any_conversation_leaves_the_frame_as_it_is(taken: list[tuple[str, int]]):
     talk = Talk()
     talk.view = build(taken).view  # pyright: ignore[reportArgumentType]
-    blocks = asked(talk, layer.template())
+    blocks = asked(talk, template())
     if blocks[0].type == "tool_use":
-        text = edited(layer.template(), blocks)
-        assert layer.frame(text) == layer.frame(layer.template())
+        text = edited(template(), blocks)
+        assert frame(text) == frame(template())
         assert estimate(text) <= 12_000
         json.dumps([b.value for b in blocks])

@@ -10,27 +10,29 @@ from hypothesis import strategies as st
 
 from reverie.embedded import (
     HEADINGS,
-    Sheet,
-    UserWords,
-    allowed,
-    shortened,
+    NONE,
+    SummaryBuilder,
+    UserQuote,
+    answer_summary,
+    largest_share,
+    shorten_words,
     user_lines,
     user_words,
     work,
 )
-from reverie.embedded.summary import answer as summary
-from reverie.layers.compaction import summary as layer
+from reverie.layers import read
+from reverie.layers import stand as layer_stand
 from reverie.transcript import (
     REFERENCE,
     Replaced,
     Stand,
     SummaryTask,
+    audit_replacement,
     blocks_of,
     estimate,
     parts,
     reference,
 )
-from reverie.transcript.audit.audit import audit
 from tests.embedded.conversations import INSTRUCTION, Talk, coding
 from tests.transcript.histories import build, histories
 
@@ -39,7 +41,7 @@ pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("6")]
 
 def summarised(talk: Talk, **given: object) -> str:
     task = SummaryTask(**{"tokens": 4_000, **given})  # pyright: ignore[reportArgumentType]
-    (block,) = summary.answer(talk.asked(task))
+    (block,) = answer_summary(talk.asked(task))
     return block.get("text")
 
 
@@ -53,7 +55,7 @@ def test_it_is_a_summary_that_the_layer_takes():
     talk = coding()
     text = summarised(talk)
     assert text.startswith("<analysis>")
-    inside = layer.read(text, 100_000)
+    inside = read(text, 100_000)
     assert [line for line in inside.splitlines() if line.startswith("## ")] == list(HEADINGS)
     assert summarised(talk) == text
 
@@ -103,8 +105,8 @@ def test_an_error_that_was_not_mended_stands_in_the_state():
 
 def sum_up(talk: Talk, words: str) -> None:
     """Put a summary in the place of all that was said, and go on."""
-    first = layer.read(summarised(talk), 100_000)
-    stand = layer.stand(first, where="", gone=(), left_out="", keep="", goes_on=True)
+    first = read(summarised(talk), 100_000)
+    stand = layer_stand(first, where="", gone=(), left_out="", keep="", goes_on=True)
     items = talk.view.items
     by = (Stand("user", blocks_of(stand)),)
     talk.put(Replaced(items[0].id, items[len(items) - 1].id, by, "compaction"))
@@ -175,7 +177,7 @@ def test_it_stays_within_its_budget(tokens: int):
         talk.call("Read", words, file_path=f"/home/user/module_{n}/part_{n}.py", said="I read it.")
     text = summarised(talk, tokens=tokens)
     assert estimate(text) <= tokens
-    layer.read(text, 1_000_000)
+    read(text, 1_000_000)
     assert "Make parse_header" in section(text, 6)
     assert "part_119" in text
 
@@ -195,7 +197,7 @@ def test_no_quote_closes_the_frame():
     text = summarised(talk)
     assert text.count("</summary>") == 1
     assert text.count("</analysis>") == 1
-    assert "All user messages" in layer.read(text, 100_000)
+    assert "All user messages" in read(text, 100_000)
 
 
 def test_pictures_alone_are_told():
@@ -205,12 +207,12 @@ def test_pictures_alone_are_told():
     talk.say("Two pictures.")
     text = summarised(talk)
     assert "> [image]" in section(text, 6)
-    layer.read(text, 100_000)
+    read(text, 100_000)
 
 
 def test_nothing_said_is_told_as_nothing():
     text = summarised(Talk())
-    assert text.count(summary.NONE) == len(HEADINGS)
+    assert text.count(NONE) == len(HEADINGS)
 
 
 def test_chinese_words_stand_as_they_were_said():
@@ -236,7 +238,7 @@ def test_a_second_summary_carries_the_users_words_and_the_references_of_the_firs
 
 def test_the_audit_of_an_own_summary_finds_little_to_add():
     talk = coding()
-    found = audit(list(talk.view.items), layer.read(summarised(talk), 100_000))
+    found = audit_replacement(list(talk.view.items), read(summarised(talk), 100_000))
     assert found.unaided == 1.0
 
 
@@ -272,13 +274,13 @@ def test_so_many_words_that_the_oldest_are_counted():
 
 @given(st.lists(st.integers(1, 500), max_size=40), st.integers(0, 5_000))
 def test_all_that_is_allowed_fits(sizes: list[int], room: int):
-    cap = allowed(sizes, room)
+    cap = largest_share(sizes, room)
     assert sum(min(one, cap) for one in sizes) <= max(room, 0) or cap == 0
 
 
 @given(st.text(min_size=1_000, max_size=3_000), st.integers(160, 900))
 def test_a_cut_message_is_about_as_long_as_it_may_be(text: str, cap: int):
-    cut = shortened(UserWords(text, "r:abc123"), cap)
+    cut = shorten_words(UserQuote(text, "r:abc123"), cap)
     lines = cut.count("\n")
     assert len(cut.encode("utf-8", "replace")) <= cap + 3 * lines + 16
     assert "r:abc123" in cut
@@ -298,7 +300,7 @@ def test_words_are_found_again_in_what_quotes_them():
 
 
 def test_a_sheet_takes_what_fits_and_leaves_the_rest():
-    sheet = Sheet(10_000)
+    sheet = SummaryBuilder(10_000)
     assert sheet.put(3, ["a" * 50, "b" * 5_000, "c" * 50], 0.1) == {"a" * 50, "c" * 50}
     sheet.extend("a" * 50, "some_name")
     text = sheet.text("none")

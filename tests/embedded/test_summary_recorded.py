@@ -9,14 +9,14 @@ import pytest
 
 from bench import compactions
 from bench.adapter import bench_modules
-from reverie.layers import session_memory as layer
+from reverie.layers import frame, over_budget, template
 from reverie.settings import DEFAULTS
 from reverie.transcript import (
     EMPTY,
     AssistantMessage,
     Entry,
     NotesTask,
-    Recorded,
+    RecordedSession,
     Replaced,
     UserMessage,
     View,
@@ -34,7 +34,7 @@ GROWN = 8_000
 
 
 @pytest.fixture(scope="module")
-def sessions(shared: Path, scale: Scale) -> list[Recorded]:
+def sessions(shared: Path, scale: Scale) -> list[RecordedSession]:
     bench_modules(shared)
     paths = sorted((shared / "data" / "sessions_dev").glob("*.jsonl.gz"))
     chosen = [p for p in paths if scale.proof or p.name.startswith(FEW)]
@@ -43,7 +43,7 @@ def sessions(shared: Path, scale: Scale) -> list[Recorded]:
 
 
 def test_more_of_what_is_needed_is_kept_than_in_the_recorded_summary(
-    sessions: list[Recorded], scale: Scale
+    sessions: list[RecordedSession], scale: Scale
 ):
     found = [
         outcome
@@ -61,21 +61,21 @@ def test_more_of_what_is_needed_is_kept_than_in_the_recorded_summary(
         assert outcome.audit.fidelity >= 0.9, outcome.name
 
 
-def test_notes_follow_a_session_within_their_frame_and_budgets(sessions: list[Recorded]):
-    from reverie.embedded.notes import answer as notes
+def test_notes_follow_a_session_within_their_frame_and_budgets(sessions: list[RecordedSession]):
+    from reverie.embedded import answer_notes
 
     taken = 0
     for session in sessions:
-        view, text, since, counted = EMPTY, layer.template(), "", 0
+        view, text, since, counted = EMPTY, template(), "", 0
         for entry in session.entries:
             view = apply(view, entry)
             if isinstance(entry.record, Replaced):
                 counted = view.estimated
             if view.estimated - counted < GROWN or not isinstance(entry.record, AssistantMessage):
                 continue
-            text = edited(text, list(notes.answer(render(*asked(view, text, since)))))
-            assert layer.frame(text) == layer.frame(layer.template())
-            assert layer.over_budget(text, DEFAULTS) == []
+            text = edited(text, list(answer_notes(render(*asked(view, text, since)))))
+            assert frame(text) == frame(template())
+            assert over_budget(text, DEFAULTS) == []
             since, counted = view.items[len(view.items) - 1].id, view.estimated
             taken += 1
     assert taken > len(sessions)

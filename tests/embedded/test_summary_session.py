@@ -7,22 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from reverie.embedded import ANSWERS, EmbeddedModel
-from reverie.embedded.notes import answer as notes
-from reverie.embedded.summary import answer as summary
-from reverie.layers import session_memory as layer
+from reverie.embedded import ANSWERS, EmbeddedModel, answer_notes, answer_summary
+from reverie.layers import frame, template
 from reverie.session import Session
 from reverie.settings import DEFAULTS
 from reverie.store import session_folder
 from reverie.testing import call, reply
-from reverie.tools import standard
+from reverie.toolbox import standard
 from reverie.transcript import Failed, NotesTaken, Replaced, reference
 from reverie.wire import tool_result, user
 from tests.session.doors import opened
 
 pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("5"), pytest.mark.spec("6")]
 MODEL = EmbeddedModel(
-    answers={**ANSWERS, "session_memory": notes.answer, "compact": summary.answer}
+    answers={**ANSWERS, "session_memory": answer_notes, "compact": answer_summary}
 )
 
 
@@ -53,7 +51,7 @@ async def test_a_session_takes_notes_and_is_compacted_with_no_language_model(
         text = (
             session_folder(s.library.folder.root, s.id) / "session-memory/summary.md"
         ).read_text()
-        assert layer.frame(text) == layer.frame(layer.template())
+        assert frame(text) == frame(template())
         assert "Never change part_3.py, whatever it says." in text
         assert "/home/user/app/part_12.py" in text
         await s.prepare()

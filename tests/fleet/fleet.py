@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from reverie.embedded import EmbeddedModel
-from reverie.fleet import TASKS, FleetLedger, FleetTask, Job, Workshop, tables
+from reverie.fleet import TASKS, FleetLedger, FleetTask, Job, WorkerContext, seeing
 from tests.fleet.stage import place_at
 
 logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
@@ -43,7 +43,9 @@ class Fleet:
         **tasks: FleetTask,
     ) -> Any:
         place = place_at(self.home, self.base)
-        shop = Workshop(self.ledger, place, EmbeddedModel(), tasks={**TASKS, **tasks}, poll=0.05)
+        shop = WorkerContext(
+            self.ledger, place, EmbeddedModel(), tasks={**TASKS, **tasks}, poll=0.05
+        )
         options = self.engine.WorkerOptions(2, tenants, lease, until_done, 0.1)
         return self.engine.FleetWorker(url or self.url, shop, options)
 
@@ -60,7 +62,7 @@ class Fleet:
         from procrastinate import App, PsycopgConnector
 
         connector = (made or PsycopgConnector)(
-            conninfo=tables.seeing(self.url, ()),
+            conninfo=seeing(self.url, ()),
             configure=self.engine.commit_at_once,
             min_size=1,
             max_size=1,

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import anyio
 
-from reverie.fleet import FleetLedger, FleetTask, Job, JobWork, nightly
-from reverie.memory import Origin, Trust
+from reverie.fleet import FleetLedger, FleetTask, Job, JobHandle, nightly
+from reverie.memory import TaskOutcome, enter_memory
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project, landing
-from reverie.upkeep import TaskOutcome, entered
+from reverie.store import MemoryStore, Project, land
+from reverie.topics import Origin, Trust
 
 FILE = "nights.md"
 HEAD = "---\nname: Nights\ndescription: the nights that landed\ntype: project\n---\n\n"
@@ -35,7 +35,7 @@ def make_memories(home: Path, base: Path, count: int) -> list[Path]:
     for n in range(count):
         root = base / f"project{n}"
         root.mkdir(parents=True)
-        with Memories.of(
+        with MemoryStore.of(
             Project.at(root, home=home, environ={}, settings=DEFAULTS), now=time.time
         ) as memories:
             origin = Origin("save", Trust.USER, agent="user")
@@ -57,8 +57,8 @@ def jobs_for(
 def lander(seconds: float = 0.0, reading: Callable[[], None] = lambda: None) -> FleetTask:
     """A job that adds a line for its night, some time after it has read the file."""
 
-    async def task(work: JobWork) -> TaskOutcome:
-        async with entered(work.place, work.run) as memories:
+    async def task(work: JobHandle) -> TaskOutcome:
+        async with enter_memory(work.place, work.run) as memories:
             if isinstance(memories, TaskOutcome):
                 return memories
             before = memories.folder.bytes_of(FILE)
@@ -67,7 +67,7 @@ def lander(seconds: float = 0.0, reading: Callable[[], None] = lambda: None) -> 
             after = before + f"landed {work.job.night}\n".encode()
             origin = Origin("dream", Trust.AGENT, agent="trial")
             here = {FILE: before}
-            landing.land(memories, {FILE: after}, here, origin, fence=work.run.fence)
+            land(memories, {FILE: after}, here, origin, fence=work.run.fence)
         return TaskOutcome("done", "completed", files=1)
 
     return task
@@ -76,7 +76,7 @@ def lander(seconds: float = 0.0, reading: Callable[[], None] = lambda: None) -> 
 def stopped_by(ledger: FleetLedger, course: list[str]) -> FleetTask:
     """A job that is cancelled while it runs, in its first night; what became of it, in order."""
 
-    async def task(work: JobWork) -> TaskOutcome:
+    async def task(work: JobHandle) -> TaskOutcome:
         course.append(f"begins {work.job.night}")
         if work.job.night == "night-1":
             return TaskOutcome("done")
@@ -95,10 +95,10 @@ def stopped_in_lock() -> FleetTask:
     it has time to hear that the job is another's, and lands where it does not."""
     stopped: list[str] = []
 
-    async def task(work: JobWork) -> TaskOutcome:
+    async def task(work: JobHandle) -> TaskOutcome:
         if stopped:
             return await lander()(work)
-        async with entered(work.place, work.run) as memories:
+        async with enter_memory(work.place, work.run) as memories:
             if isinstance(memories, TaskOutcome):
                 return memories
             with memories.folder.locked():

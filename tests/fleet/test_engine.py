@@ -16,11 +16,11 @@ import pytest
 
 from reverie.embedded import EmbeddedModel
 from reverie.errors import InvalidInput
-from reverie.fleet import FleetLedger, Job, JobEnd, JobWork, Workshop, nightly, tables
-from reverie.memory import Origin, Trust
+from reverie.fleet import STEPS, FleetLedger, Job, JobEnd, JobHandle, WorkerContext, nightly
+from reverie.memory import TaskOutcome
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project
-from reverie.upkeep import TaskOutcome
+from reverie.store import MemoryStore, Project
+from reverie.topics import Origin, Trust
 from tests.fleet.fleet import Fleet, rows
 from tests.fleet.stage import jobs_for, lander, make_memories, place_at, stopped_by, wrong
 
@@ -44,7 +44,7 @@ async def test_a_worker_that_was_there_first_works_what_is_planned_later(fleet: 
     seen: list[str] = []
     both = anyio.Event()
 
-    async def body(work: JobWork) -> TaskOutcome:
+    async def body(work: JobHandle) -> TaskOutcome:
         done = await lander()(work)
         seen.append(work.job.key)
         if len(seen) == 2:
@@ -68,7 +68,7 @@ async def test_a_failure_waits_and_is_tried_again(fleet: Fleet) -> None:
     fleet.plan(jobs_for([root], 1))
     tries: list[int] = []
 
-    async def once(work: JobWork) -> TaskOutcome:
+    async def once(work: JobHandle) -> TaskOutcome:
         tries.append(1)
         if len(tries) == 1:
             return TaskOutcome("passed over", "fenced")  # back to the queue at once
@@ -94,7 +94,7 @@ async def test_a_paused_tenant_begins_nothing(fleet: Fleet) -> None:
     fleet.ledger.pause("acme", True)
     seen: list[str] = []
 
-    async def body(work: JobWork) -> TaskOutcome:
+    async def body(work: JobHandle) -> TaskOutcome:
         seen.append(work.job.tenant)
         fleet.ledger.pause("acme", False)
         return TaskOutcome("done")
@@ -114,7 +114,7 @@ async def test_tenants_take_turns(fleet: Fleet) -> None:
     fleet.plan(jobs("small", 3))
     order: list[str] = []
 
-    async def body(work: JobWork) -> TaskOutcome:
+    async def body(work: JobHandle) -> TaskOutcome:
         order.append(work.job.tenant)
         return TaskOutcome("done")
 
@@ -186,7 +186,7 @@ async def test_no_word_of_a_memory_is_in_a_dump(fleet: Fleet, postgres: Any) -> 
     """Not its text, not the names of its files: planted in both, and dreamt about."""
     roots = make_memories(fleet.home, fleet.base, 2)
     for n, root in enumerate(roots):
-        with Memories.of(
+        with MemoryStore.of(
             Project.at(root, home=fleet.home, environ={}, settings=DEFAULTS), now=time.time
         ) as memories:
             for which in ("one", "two"):
@@ -201,7 +201,7 @@ async def test_no_word_of_a_memory_is_in_a_dump(fleet: Fleet, postgres: Any) -> 
     jobs += [nightly("hygiene", str(r), "n", tenant="default", host="", due=True) for r in roots]
     fleet.plan(jobs)
 
-    async def fails(work: JobWork) -> TaskOutcome:
+    async def fails(work: JobHandle) -> TaskOutcome:
         raise InvalidInput("xylocarp is no good", where="feedback_xylocarp_one.md")
 
     await fleet.work()
@@ -210,7 +210,7 @@ async def test_no_word_of_a_memory_is_in_a_dump(fleet: Fleet, postgres: Any) -> 
     fleet.plan([nightly("sync", str(roots[0]), "n", tenant="default", host="", due=True)])
     taken = fleet.ledger.begin("default", fleet.ledger.jobs(kind="sync")[0]["key"], "w")
     assert taken is not None
-    shop = Workshop(
+    shop = WorkerContext(
         fleet.ledger, place_at(fleet.home, fleet.base), EmbeddedModel(), tasks={"sync": fails}
     )
     end = await shop.work(taken)
@@ -231,7 +231,7 @@ def _dump(url: str) -> bytes:
 
 
 async def test_a_later_schema_stops_the_worker(fleet: Fleet) -> None:
-    after = len(tables.STEPS) + 1
+    after = len(STEPS) + 1
     rows(fleet.ledger, f"INSERT INTO fleet_migrations (number) VALUES ({after})")
     with pytest.raises(InvalidInput, match="this version knows"):
         fleet.ledger.check()

@@ -13,9 +13,9 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from reverie.fleet import JobEnd, JobWork, nightly
+from reverie.fleet import JobEnd, JobHandle, nightly
+from reverie.memory import TaskOutcome
 from reverie.team import EXCLUSIVE
-from reverie.upkeep import TaskOutcome
 from tests.fleet.fleet import LEASE, Fleet, rows
 from tests.fleet.stage import jobs_for, lander, make_memories, wrong
 
@@ -96,7 +96,7 @@ async def test_a_worker_struck_off_at_work_loses_that_job_and_works_on(fleet: Fl
     fleet.plan(jobs_for([root], 2))
     course: list[str] = []
 
-    async def body(work: JobWork) -> TaskOutcome:
+    async def body(work: JobHandle) -> TaskOutcome:
         course.append(f"begins {work.job.night}")
         if len(course) > 1:
             return await lander()(work)
@@ -155,7 +155,7 @@ async def test_a_worker_whose_word_is_never_heard_begins_anew(
     fleet.plan(jobs_for([root], 1))
     tries: list[int] = []
 
-    async def body(work: JobWork) -> TaskOutcome:
+    async def body(work: JobHandle) -> TaskOutcome:
         tries.append(1)
         return await lander()(work) if len(tries) > 1 else TaskOutcome("passed over", "fenced")
 
@@ -242,7 +242,7 @@ async def test_a_job_that_waits_is_in_no_other_jobs_way(fleet: Fleet) -> None:
     first = nightly("replay", str(root), "n", tenant="default", host="", due=False)
     fleet.plan([first, *jobs_for([root], 1)])
 
-    async def body(work: JobWork) -> TaskOutcome:
+    async def body(work: JobHandle) -> TaskOutcome:
         worker.stop()
         return await lander()(work)
 
@@ -262,7 +262,7 @@ async def test_a_job_that_waits_begins_at_once_when_it_is_asked_for(fleet: Fleet
     fleet.plan([job])
     tries: list[int] = []
 
-    async def held_once(work: JobWork) -> TaskOutcome:
+    async def held_once(work: JobHandle) -> TaskOutcome:
         tries.append(1)
         if len(tries) > 1:
             return await lander()(work)
@@ -289,7 +289,7 @@ async def test_a_worker_told_to_stop_shows_life_until_its_last_job_has_ended(fle
     fleet.plan(jobs_for([root], 1))
     seen: set[object] = set()
 
-    async def body(work: JobWork) -> TaskOutcome:
+    async def body(work: JobHandle) -> TaskOutcome:
         worker.stop()
         while len(seen) < 5:
             seen.update(rows(fleet.ledger, "SELECT last_heartbeat FROM procrastinate_workers"))

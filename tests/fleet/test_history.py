@@ -14,8 +14,17 @@ from typing import Any, TypeVar
 import pytest
 
 from reverie.errors import NotAvailable
-from reverie.fleet import AT_ONCE, KEPT_DAYS, FleetLedger, JobEnd, RunTotals, nightly, tables
-from reverie.team import Database, Row, Sqlite, SqlValue, Transaction
+from reverie.fleet import (
+    AT_ONCE,
+    KEPT_DAYS,
+    MIGRATIONS,
+    STEPS,
+    FleetLedger,
+    JobEnd,
+    RunTotals,
+    nightly,
+)
+from reverie.team import Database, Row, Sqlite, SqlValue, Transaction, migrate
 from reverie.testing import ManualClock
 from tests.fleet.fleet import Fleet, rows
 from tests.fleet.stage import jobs_for, lander, wrong
@@ -152,7 +161,7 @@ def test_a_ledger_of_an_earlier_version_is_brought_up_to_date(tmp_path: Path) ->
     """On one host at once; elsewhere its owner is asked to."""
     database = Sqlite(tmp_path / "fleet.sqlite3")
     try:
-        tables.migrate(database, tables.STEPS[:1], tables.MIGRATIONS)
+        migrate(database, STEPS[:1], MIGRATIONS)
         ledger = FleetLedger(database)
         with pytest.raises(NotAvailable, match="have 1 step, this version needs 2") as refused:
             ledger.check()

@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from reverie.errors import StoreError
-from reverie.fleet import ID, JobWork, home_id, nightly
-from reverie.upkeep import TaskOutcome
+from reverie.fleet import ID, JobHandle, home_id, nightly
+from reverie.memory import TaskOutcome
 from tests.fleet.fleet import Fleet
 from tests.fleet.stage import jobs_for, lander, make_memories, wrong
 
@@ -56,7 +56,7 @@ async def test_jobs_of_one_home_are_worked_there_and_by_no_other_on_the_same_hos
     fleet.plan([bound, *jobs_for([Path("/anywhere")], 1)])
     seen: list[str] = []
 
-    async def elsewhere(work: JobWork) -> TaskOutcome:
+    async def elsewhere(work: JobHandle) -> TaskOutcome:
         seen.append(work.job.root)
         worker.stop()
         return TaskOutcome("done")

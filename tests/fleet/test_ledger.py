@@ -11,17 +11,17 @@ import pytest
 from reverie.errors import InvalidInput, NotFound
 from reverie.fleet import (
     BEGUN,
+    STEPS,
+    ClaimedJob,
     FleetLedger,
     Job,
     JobEnd,
     Progress,
-    TakenJob,
     checked_kinds,
     checked_tenant,
     memory_id,
     nightly,
     of_session,
-    tables,
 )
 from reverie.team import open_database
 from reverie.testing import ManualClock
@@ -41,7 +41,7 @@ def job(root: str, night: str = "2026-11-17", tenant: str = "default", host: str
     return nightly("dream", root, night, tenant=tenant, host=host, due=False)
 
 
-def claim(ledger: FleetLedger, worker: str = "w1") -> TakenJob:
+def claim(ledger: FleetLedger, worker: str = "w1") -> ClaimedJob:
     taken = ledger.claim(worker)
     assert taken is not None
     return taken
@@ -183,7 +183,7 @@ def test_a_job_nobody_planned_is_named(ledger: FleetLedger) -> None:
 
 
 def test_a_later_schema_is_refused(ledger: FleetLedger) -> None:
-    after = len(tables.STEPS) + 1
+    after = len(STEPS) + 1
     ledger.database.run(
         lambda t: t.rows("INSERT INTO fleet_migrations (number) VALUES (?)", (after,)), writes=True
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from reverie.fleet import FleetLedger, Limits, Rates, set_budget, spent
+from reverie.fleet import FleetLedger, Limits, Rates, set_budget, spent_by_tenant
 from reverie.simulator import Engine, error, serving
 from tests.conftest import ROOT, Scale
 from tests.fleet.stage import jobs_for, make_memories
@@ -85,7 +85,7 @@ def test_rates_and_budget_hold_at_the_provider(
         assert most_in(sent, seconds) <= allowed(OUTPUT, seconds)
     used = sum(one.cost for one in whole)
     assert used <= budget
-    assert spent(ledger)["default"]["tokens"] == pytest.approx(used, rel=0.02)
+    assert spent_by_tenant(ledger)["default"]["tokens"] == pytest.approx(used, rel=0.02)
     refused = asked[4]
     assert not [at for at in asked if refused + 1.0 < at < refused + 4.0]  # it was left alone
 

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from reverie.embedded import EmbeddedModel
-from reverie.fleet import Workshop, open_local, run_local
+from reverie.fleet import WorkerContext, open_local, run_local
 from tests.cancels import cancelled_at
 from tests.conftest import Scale
 from tests.faults import quick_folder
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.spec("1.courses")]
 async def _run(home: Path, base: Path) -> None:
     ledger = open_local(home)
     try:
-        shop = Workshop(
+        shop = WorkerContext(
             ledger,
             place_at(home, base),
             EmbeddedModel(),

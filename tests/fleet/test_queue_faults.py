@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from reverie.fleet import FILE, FleetLedger, JobEnd, TakenJob, nightly
+from reverie.fleet import FILE, ClaimedJob, FleetLedger, JobEnd, nightly
 from reverie.team import open_database
 from tests.breaking import OS, SQLITE, Acked, attempted, cut, failed, killed
 from tests.conftest import Scale
@@ -47,7 +47,7 @@ class QueueCourse:
 
     def act(self, base: Path, ack: Ack) -> None:
         self.now = NOON
-        taken: list[TakenJob] = []
+        taken: list[ClaimedJob] = []
         ledger: FleetLedger | None = None
         for kind, which, jump in self.steps:
             self.now = NOON + jump
@@ -59,7 +59,7 @@ class QueueCourse:
         ack("over")
 
     def _step(
-        self, ledger: FleetLedger, kind: str, which: int, taken: list[TakenJob], ack: Ack
+        self, ledger: FleetLedger, kind: str, which: int, taken: list[ClaimedJob], ack: Ack
     ) -> None:
         if kind == "add":
             root, night = ROOTS[which % 2], f"night{which}"

@@ -18,11 +18,11 @@ from reverie.fleet import (
     Limits,
     MeteredModel,
     Rates,
-    Share,
-    TenantPurse,
+    RateUse,
+    TenantBudget,
     key_name,
     set_budget,
-    spent,
+    spent_by_tenant,
     until_tomorrow,
 )
 from reverie.settings import DEFAULTS
@@ -91,10 +91,10 @@ def test_no_window_holds_more_than_the_limit(
     takes: list[tuple[float, float]] = []
     for pause, amount, used in steps:
         clock.time += pause
-        took = Share(1, amount)
+        took = RateUse(1, amount)
         if not rates.take(key, took):
             spends = int(amount * used)
-            rates.settle(key, took, Share(1, spends))
+            rates.settle(key, took, RateUse(1, spends))
             takes.append((clock.time, float(spends)))
     assert most_in_a_window(takes, WINDOW) <= 100.001
 
@@ -107,7 +107,7 @@ def test_nobody_who_asks_all_the_time_gets_more_than_the_limit(
     rates.set_limits("*", Limits(0, 100, 0))
     takes: list[tuple[float, float]] = []
     for _ in range(200):
-        while not rates.take("key", Share(1, amount)):
+        while not rates.take("key", RateUse(1, amount)):
             takes.append((clock.time, float(amount)))
         clock.time += 1.0
     assert most_in_a_window(takes, WINDOW) <= 100.001
@@ -120,29 +120,29 @@ def test_an_idle_key_may_take_a_large_request_and_then_waits(
 ) -> None:
     rates = Rates(ledger)
     rates.set_limits("*", Limits(0, 100, 0))
-    assert rates.take("key", Share(1, 80)) > 0  # it has not earned that yet
+    assert rates.take("key", RateUse(1, 80)) > 0  # it has not earned that yet
     clock.time += WINDOW
-    assert rates.take("key", Share(1, 80)) == 0
-    wait = rates.take("key", Share(1, 30))
+    assert rates.take("key", RateUse(1, 80)) == 0
+    wait = rates.take("key", RateUse(1, 30))
     assert 0 < wait < 2 * WINDOW
     clock.time += wait + 0.01
-    assert rates.take("key", Share(1, 30)) == 0
+    assert rates.take("key", RateUse(1, 30)) == 0
 
 
 def test_what_can_never_leave_is_refused(ledger: FleetLedger) -> None:
     rates = Rates(ledger)
     rates.set_limits("*", Limits(0, 0, 500))
     with pytest.raises(InvalidInput, match="the key has 500 a minute"):
-        rates.take("key", Share(1, 1, 501))
+        rates.take("key", RateUse(1, 1, 501))
 
 
 def test_a_retry_after_empties_the_key(ledger: FleetLedger, clock: ManualClock) -> None:
     rates = Rates(ledger)
     rates.set_limits("*", Limits(60, 0, 0))
     rates.block("key", 20)
-    assert rates.take("key", Share()) == pytest.approx(20, abs=0.1)
+    assert rates.take("key", RateUse()) == pytest.approx(20, abs=0.1)
     clock.time += 21
-    assert rates.take("key", Share()) == 0
+    assert rates.take("key", RateUse()) == 0
 
 
 async def test_the_model_waits_for_its_rate_before_a_request_leaves(
@@ -169,20 +169,20 @@ async def test_a_failed_request_is_not_billed_and_an_overload_blocks_the_key(
 ) -> None:
     set_budget(ledger, "acme", 100_000.0, None)
     rates = Rates(ledger)
-    purse = TenantPurse(ledger, "acme", DEFAULTS)
+    purse = TenantBudget(ledger, "acme", DEFAULTS)
     model = ScriptedModel([Overloaded("too much")], capabilities=PAID)
     metered = MeteredModel(model, DEFAULTS, clock, rates=rates, key="k", purses=[purse])
     with pytest.raises(Overloaded):
         await complete(metered, request())
-    assert spent(ledger)["acme"]["tokens"] == 0
-    assert rates.take("k", Share()) > 1
+    assert spent_by_tenant(ledger)["acme"]["tokens"] == 0
+    assert rates.take("k", RateUse()) > 1
 
 
 async def test_a_budget_is_reserved_before_and_settled_by_usage(
     ledger: FleetLedger, clock: ManualClock
 ) -> None:
     set_budget(ledger, "acme", 6_000.0, None)
-    purse = TenantPurse(ledger, "acme", DEFAULTS)
+    purse = TenantBudget(ledger, "acme", DEFAULTS)
     usage = Usage(uncached=100, output=10)
     model = ScriptedModel(lambda _: reply("yes", usage=usage), capabilities=PAID)
     metered = MeteredModel(model, DEFAULTS, clock, purses=[purse])
@@ -192,7 +192,7 @@ async def test_a_budget_is_reserved_before_and_settled_by_usage(
         await complete(metered, request())
     assert metered.refused is said.value
     assert "tomorrow" in said.value.do
-    assert spent(ledger)["acme"]["tokens"] == 5 * 150.0
+    assert spent_by_tenant(ledger)["acme"]["tokens"] == 5 * 150.0
     clock.time += until_tomorrow(clock.time) + 1
     await complete(metered, request())
 
@@ -201,7 +201,7 @@ async def test_the_output_that_a_request_asks_for_is_what_is_taken(
     ledger: FleetLedger, clock: ManualClock
 ) -> None:
     set_budget(ledger, "acme", 700.0, None)
-    purse = TenantPurse(ledger, "acme", DEFAULTS)
+    purse = TenantBudget(ledger, "acme", DEFAULTS)
     model = ScriptedModel(lambda _: "yes", capabilities=PAID)
     metered = MeteredModel(model, DEFAULTS, clock, purses=[purse])
     small = Request(
@@ -214,10 +214,10 @@ async def test_the_output_that_a_request_asks_for_is_what_is_taken(
 
 async def test_what_is_free_is_not_counted(ledger: FleetLedger, clock: ManualClock) -> None:
     set_budget(ledger, "acme", 0.0, 0)
-    purse = TenantPurse(ledger, "acme", DEFAULTS)
+    purse = TenantBudget(ledger, "acme", DEFAULTS)
     model = ScriptedModel(lambda _: "yes", capabilities=Capabilities(free=True))
     await complete(MeteredModel(model, DEFAULTS, clock, purses=[purse]), request())
-    assert spent(ledger) == {}
+    assert spent_by_tenant(ledger) == {}
 
 
 def test_sixteen_that_reserve_at_once_never_overdraw(ledger: FleetLedger) -> None:
@@ -225,7 +225,7 @@ def test_sixteen_that_reserve_at_once_never_overdraw(ledger: FleetLedger) -> Non
     got: list[float] = []
 
     def work() -> None:
-        purse = TenantPurse(ledger, "acme", DEFAULTS)
+        purse = TenantBudget(ledger, "acme", DEFAULTS)
         for _ in range(10):
             try:
                 purse.reserve("dream", 30.0)
@@ -239,7 +239,7 @@ def test_sixteen_that_reserve_at_once_never_overdraw(ledger: FleetLedger) -> Non
     for one in threads:
         one.join()
     assert sum(got) == 990.0
-    assert spent(ledger)["acme"]["tokens"] == 990.0
+    assert spent_by_tenant(ledger)["acme"]["tokens"] == 990.0
 
 
 def test_a_key_is_known_by_a_digest() -> None:

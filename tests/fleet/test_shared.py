@@ -13,14 +13,14 @@ from reverie.fleet import (
     TEAM,
     PlanRequest,
     RunTotals,
-    Workshop,
+    WorkerContext,
     nightly,
     open_local,
-    plan,
+    plan_jobs,
     run_local,
 )
 from reverie.store import Project
-from reverie.team import Draft, TeamStore, open_database, sha256_of
+from reverie.team import EntryChange, TeamStore, open_database, sha256_of
 
 pytest.importorskip("starlette", reason="needs starlette: the extra `server` is not installed")
 pytestmark = [pytest.mark.spec("9.fleet-shared")]
@@ -49,7 +49,7 @@ class TeamSite:
 
     def put(self, **texts: str | None) -> None:
         drafts = [
-            Draft(f"{key}.md", found, sha256_of(found) if found else "")
+            EntryChange(f"{key}.md", found, sha256_of(found) if found else "")
             for key, found in texts.items()
         ]
         self.store.put(HERE, drafts, self.store.tag(HERE), self.token)
@@ -60,13 +60,13 @@ class TeamSite:
     async def run(self, night: str) -> RunTotals:
         job = nightly("dream", f"{TEAM}{REPO}", night, tenant="default", host="", due=False)
         self.ledger.add([job])
-        return await run_local(Workshop(self.ledger, self.place, EmbeddedModel()), 1)
+        return await run_local(WorkerContext(self.ledger, self.place, EmbeddedModel()), 1)
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[TeamSite]:
     from reverie.apps.team import app
-    from reverie.serving import serving
+    from reverie.http_server import serving
 
     database = open_database(str(tmp_path / "team.sqlite3"))
     store = TeamStore(database, now=time.time, tombstones=True)
@@ -93,8 +93,8 @@ async def test_what_a_dream_changes_lands_on_the_server_and_a_second_one_changes
 
 async def test_who_wrote_meanwhile_is_not_overwritten(site: TeamSite) -> None:
     """Between the pull and the landing: the server refuses, and the next try has their words."""
-    from reverie.fleet import shared
-    from reverie.upkeep import TaskRun
+    from reverie.fleet import dream_shared
+    from reverie.memory import TaskRun
 
     site.put(tests=text("Tests", RULE), again=text("Tests again", RULE))
 
@@ -103,10 +103,10 @@ async def test_who_wrote_meanwhile_is_not_overwritten(site: TeamSite) -> None:
             site.put(other=text("Other", "The port is 9000."))
 
     run = TaskRun(EmbeddedModel())
-    outcome = await shared.dream_shared(site.place, run, REPO, meanwhile)
+    outcome = await dream_shared(site.place, run, REPO, meanwhile)
     assert (outcome.result, outcome.code) == ("failed", "changed-meanwhile")
     assert set(site.texts()) == {"tests.md", "again.md", "other.md"}  # nothing of the dream's
-    outcome = await shared.dream_shared(site.place, run, REPO)
+    outcome = await dream_shared(site.place, run, REPO)
     assert outcome.result == "done"
     assert "The port is 9000." in "".join(site.texts().values())
 
@@ -117,5 +117,5 @@ async def test_a_repository_that_nobody_wrote_to_is_passed_over(site: TeamSite) 
 
 def test_a_plan_names_the_repository(site: TeamSite) -> None:
     asked = PlanRequest(("dream",), "n", team=(REPO,))
-    (job,) = plan(site.place, asked, time.time).jobs
+    (job,) = plan_jobs(site.place, asked, time.time).jobs
     assert (job.root, job.host) == (f"{TEAM}{REPO}", "")

@@ -29,30 +29,30 @@ from reverie.fleet import (
     FleetTask,
     Job,
     JobEnd,
-    JobWork,
+    JobHandle,
     PlanRequest,
     RunTotals,
-    Workshop,
+    WorkerContext,
     at_work,
-    ended,
+    job_end,
     lives,
     nightly,
     of_session,
     open_local,
-    plan,
+    plan_jobs,
     run_local,
 )
+from reverie.memory import TaskOutcome
 from reverie.settings import DEFAULTS
 from reverie.store import (
-    Consolidation,
+    ConsolidationLock,
     FileLock,
-    Memories,
+    MemoryStore,
     Project,
     find_project_folder,
     lock,
     transcripts_folder,
 )
-from reverie.upkeep import TaskOutcome
 from reverie.world import Model
 from tests.faults import run_with_error
 from tests.fleet.stage import FILE, jobs_for, lander, make_memories, place_at, stopped_by, wrong
@@ -72,8 +72,8 @@ class Site:
     def memories(self, count: int) -> list[Path]:
         return make_memories(self.home, self.base, count)
 
-    def shop(self, model: Model | None = None, **tasks: FleetTask) -> Workshop:
-        return Workshop(
+    def shop(self, model: Model | None = None, **tasks: FleetTask) -> WorkerContext:
+        return WorkerContext(
             self.ledger,
             place_at(self.home, self.base),
             model or EmbeddedModel(),
@@ -158,7 +158,7 @@ async def test_a_run_that_is_at_work_keeps_its_jobs(
 def test_the_sign_of_a_worker_ends_with_its_process(site: Site) -> None:
     """However that ends; the next who works takes away what it left."""
     program = (
-        "import sys; from pathlib import Path; from reverie.fleet.here import at_work\n"
+        "import sys; from pathlib import Path; from reverie.fleet.plan import at_work\n"
         "with at_work(Path(sys.argv[1])) as name:\n    print(name, flush=True); input()"
     )
     line = [sys.executable, "-c", program, str(site.home)]
@@ -192,7 +192,7 @@ async def test_a_failure_is_tried_five_times_and_then_dead(site: Site) -> None:
     (root,) = site.memories(1)
     site.ledger.add(jobs_for([root], 1))
 
-    async def fails(work: JobWork) -> TaskOutcome:
+    async def fails(work: JobHandle) -> TaskOutcome:
         raise StoreError("The disk said no to planted-word", where=work.job.root)
 
     for tries in range(1, 6):
@@ -212,7 +212,7 @@ async def test_a_memory_that_somebody_holds_is_waited_for_and_uses_up_no_try(sit
     (root,) = site.memories(1)
     site.ledger.add(jobs_for([root], 1))
 
-    async def held(work: JobWork) -> TaskOutcome:
+    async def held(work: JobHandle) -> TaskOutcome:
         raise Held("In use by process 7", where=work.job.root, do="Let it go on (`kill -CONT 7`)")
 
     for _ in range(TRIES + 1):
@@ -232,7 +232,7 @@ async def test_who_waits_for_a_memory_holds_up_nobody_else(site: Site) -> None:
     site.ledger.add(jobs_for([root], 1))
     begun = anyio.Event()
 
-    async def body(work: JobWork) -> TaskOutcome:
+    async def body(work: JobHandle) -> TaskOutcome:
         begun.set()
         return await lander()(work)
 
@@ -244,7 +244,7 @@ async def test_who_waits_for_a_memory_holds_up_nobody_else(site: Site) -> None:
 
     with (
         ExitStack() as held,
-        Memories.of(
+        MemoryStore.of(
             Project.at(root, home=site.home, environ={}, settings=DEFAULTS), now=time.time
         ) as other,
     ):
@@ -256,9 +256,9 @@ async def test_who_waits_for_a_memory_holds_up_nobody_else(site: Site) -> None:
 
 def test_waits_grow_from_try_to_try() -> None:
     failed = TaskOutcome("failed", "error")
-    waits = [ended(failed, tries).wait for tries in range(1, 5)]
+    waits = [job_end(failed, tries).wait for tries in range(1, 5)]
     assert waits == [BACKOFF, BACKOFF * 4, BACKOFF * 16, BACKOFF * 64]
-    assert ended(failed, 5) == JobEnd("dead", "error")
+    assert job_end(failed, 5) == JobEnd("dead", "error")
 
 
 async def test_no_room_in_the_budget_means_tomorrow(site: Site) -> None:
@@ -305,7 +305,7 @@ async def test_a_dream_that_is_cancelled_gives_its_lock_back(site: Site) -> None
 
     totals = await site.run(model=Slow(lambda _: "x"))
     assert totals.cancelled == 1
-    lock = Consolidation.of(
+    lock = ConsolidationLock.of(
         place_at(site.home, root).memory_folder,
         time.time,
         DEFAULTS,
@@ -316,7 +316,7 @@ async def test_a_dream_that_is_cancelled_gives_its_lock_back(site: Site) -> None
 async def test_a_dream_held_by_a_session_waits_and_uses_up_no_try(site: Site) -> None:
     (root,) = site.memories(1)
     site.ledger.add(jobs_for([root], 1))
-    lock = Consolidation.of(
+    lock = ConsolidationLock.of(
         place_at(site.home, root).memory_folder,
         time.time,
         DEFAULTS,
@@ -395,7 +395,7 @@ async def test_two_plans_at_once_are_one(site: Site) -> None:
     roots = tuple(site.memories(2))
     place = place_at(site.home, site.base)
     asked = PlanRequest(("dream",), "2026-11-17", due=False, roots=roots)
-    first, second = (plan(place, asked, time.time) for _ in range(2))
+    first, second = (plan_jobs(place, asked, time.time) for _ in range(2))
     added: list[int] = []
 
     async def add(jobs: tuple[Job, ...]) -> None:
@@ -410,7 +410,7 @@ async def test_two_plans_at_once_are_one(site: Site) -> None:
 def test_a_plan_asks_the_gates_and_changes_nothing(site: Site) -> None:
     roots = tuple(site.memories(1))
     place = place_at(site.home, site.base)
-    found = plan(place, PlanRequest(("dream",), "n", roots=roots), time.time)
+    found = plan_jobs(place, PlanRequest(("dream",), "n", roots=roots), time.time)
     assert found.jobs == ()
     assert found.passed == ((str(roots[0]), "0 of 5 sessions since the last dream"),)
     assert site.ledger.jobs() == []
@@ -422,13 +422,13 @@ def test_a_plan_of_sessions_names_them_by_their_bytes(site: Site) -> None:
     (folder / f"{SESSION}.jsonl").write_text("planted-word\n")
     place = place_at(site.home, site.base)
     asked = PlanRequest(("learn", "hygiene"), "n", roots=(root,))
-    jobs = plan(place, asked, time.time).jobs
+    jobs = plan_jobs(place, asked, time.time).jobs
     assert [(j.kind, j.about, j.size) for j in jobs] == [
         ("learn", SESSION, 13),
         ("hygiene", "", 0),
     ]
     (folder / f"{SESSION}.jsonl").write_text("planted-word, and more\n")
-    again = plan(place, asked, time.time).jobs
+    again = plan_jobs(place, asked, time.time).jobs
     assert again[0].key != jobs[0].key
     assert again[1].key == jobs[1].key
 

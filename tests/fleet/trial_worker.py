@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 
 from reverie.embedded import EmbeddedModel
-from reverie.fleet import TASKS, FleetTask, Workshop
+from reverie.fleet import TASKS, FleetTask, WorkerContext
 from tests.fleet.stage import lander, place_at, stopped_in_lock
 
 
@@ -38,13 +38,13 @@ def main(url: str, home: Path, lease: float, body: str) -> None:
         from reverie.fleet import open_local, run_local
 
         ledger = open_local(home)
-        anyio.run(run_local, Workshop(ledger, place, EmbeddedModel(), tasks=tasks), 2)
+        anyio.run(run_local, WorkerContext(ledger, place, EmbeddedModel(), tasks=tasks), 2)
         return
     from reverie.fleet import FleetWorker, WorkerOptions, open_fleet
 
     ledger = open_fleet(url)
     ledger.check()
-    shop = Workshop(ledger, place, EmbeddedModel(), tasks=tasks, poll=0.2)
+    shop = WorkerContext(ledger, place, EmbeddedModel(), tasks=tasks, poll=0.2)
     options = WorkerOptions(2, (), lease, until_done=True, poll=min(0.5, lease / 4))
     anyio.run(FleetWorker(url, shop, options).run)
 

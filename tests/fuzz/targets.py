@@ -13,55 +13,69 @@ from random import Random
 from tempfile import mkdtemp
 from typing import Any
 
-from reverie.agent import LeadKeys
+from reverie.agent import LeaderKeys
 from reverie.agent import decode as decode_letter
 from reverie.apps.team import batch_in
 from reverie.errors import InvalidInput, InvalidMessage, PathRefused, ReverieError, SecretFound
-from reverie.memory import TopicFile, commands, includes, rule_paths
-from reverie.memory.format import frontmatter, index
-from reverie.memory.secrets import scanner
-from reverie.middleware import (
-    Asked,
-    Body,
+from reverie.interception import (
     Decisions,
-    Known,
+    InterceptedRequest,
+    RequestBody,
     ResultLimits,
-    UnreadableBody,
+    ScanCache,
     caller_of,
     folder_of,
-    joined,
+    joined_stream,
     kind_of,
     plan,
     prompt_of,
     reader_of,
     reminder_line,
+    render_body,
     result_line,
-    scan,
-    written,
+    scan_body,
 )
+from reverie.memory import read_export
+from reverie.rules import commands
+from reverie.secrets import check_clean
+from reverie.secrets import scan as scanner_scan
 from reverie.store import BadLine, Folder, Journal, check_key, fold_key
 from reverie.team import HttpRefusal
-from reverie.tools import servers_in
-from reverie.transcript import EMPTY, HeadSet, Unknown, apply, decode, encode, parse, recorded
-from reverie.upkeep import exported, jsonc
+from reverie.text import UnpatchableBody, at, put
+from reverie.text import read as jsonc_read
+from reverie.toolbox import servers_in
+from reverie.topics import (
+    TopicFile,
+    check,
+    contents,
+    edit,
+    find,
+    parse_frontmatter,
+    parse_index,
+    resolve_include,
+    rule_paths,
+    without,
+)
+from reverie.topics import put as index_put
+from reverie.transcript import EMPTY, HeadSet, Unknown, apply, decode, encode, parse, read
 from reverie.wire import (
     BadStream,
-    ChatAnswer,
-    Events,
+    ChatAssembler,
+    EventParser,
+    FailedAttempt,
     Format,
-    ResponsesAnswer,
+    MessagesAssembler,
+    ResponsesAssembler,
     ServerEvent,
-    Setback,
     adopt,
     format_of,
-    heard,
-    messages,
+    parse_message,
     render,
     value_of,
 )
 from tests.fuzz.mutating import Run, Shape
 
-KEYS = LeadKeys(b"k" * 32)
+KEYS = LeaderKeys(b"k" * 32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,35 +90,35 @@ class Target:
 
 
 def front(data: bytes, chance: Random) -> None:
-    found = frontmatter.parse(data)
+    found = parse_frontmatter(data)
     topic = TopicFile("a.md", data)
     for name in ("name", "description", "type", "note", "title", "body", "text", "fault"):
         assert isinstance(getattr(topic, name), str)
     value = chance.choice(("plain", "with: colon", '"quoted"', "é \u2028 x", "- list", "# no"))
     try:
-        changed = frontmatter.edit(data, ("name",), value)
+        changed = edit(data, ("name",), value)
     except InvalidInput:
         return
     if found.present and not found.fault:
-        assert frontmatter.parse(changed).get("name") == value, changed[:200]
+        assert parse_frontmatter(changed).get("name") == value, changed[:200]
 
 
 def pointers(data: bytes, chance: Random) -> None:
-    found = index.parse(data)
-    index.contents(found)
-    index.check(found, ["a.md", "b.md"])
+    found = parse_index(data)
+    contents(found)
+    check(found, ["a.md", "b.md"])
     key = chance.choice(("a.md", "new.md"))
-    put = index.put(data, key, "A title", "what it is about")
-    assert index.parse(put).find(key) is not None, put[:300]
-    assert index.parse(index.without(put, key)).find(key) is None
+    put = index_put(data, key, "A title", "what it is about")
+    assert parse_index(put).find(key) is not None, put[:300]
+    assert parse_index(without(put, key)).find(key) is None
     for one in found.pointers:
         assert not one.key or not {"", ".."} & set(one.key.split("/")), one
 
 
 def include(data: bytes, chance: Random) -> None:
     text = data.decode("utf-8", "replace")
-    for path in includes.find(text):
-        full = includes.resolve(path, file="/p/CLAUDE.md", user="/home/u")
+    for path in find(text):
+        full = resolve_include(path, file="/p/CLAUDE.md", user="/home/u")
         assert full.startswith("/"), path
         assert "\0" not in full
     rule_paths(text)
@@ -127,9 +141,9 @@ def keys(data: bytes, chance: Random) -> None:
 
 
 def secret(data: bytes, chance: Random) -> None:
-    hits = scanner.scan(data, "a.md")
+    hits = scanner_scan(data, "a.md")
     try:
-        scanner.checked(data, "a.md")
+        check_clean(data, "a.md")
         assert not hits
     except SecretFound:
         assert hits
@@ -154,7 +168,7 @@ def lines(data: bytes, chance: Random) -> None:
             continue
     render(view).body()
     try:
-        found = recorded.read(text.splitlines(), "a.jsonl")
+        found = read(text.splitlines(), "a.jsonl")
     except ReverieError:
         return
     for entry in found.entries:
@@ -197,7 +211,7 @@ def _read(folder: Folder) -> list[Any]:
 
 
 def _events(data: bytes, cuts: Sequence[int]) -> list[ServerEvent] | str:
-    events, found, last = Events(), list[ServerEvent](), 0
+    events, found, last = EventParser(), list[ServerEvent](), 0
     try:
         for cut in (*cuts, len(data)):
             found += events.feed(data[last:cut])
@@ -212,26 +226,26 @@ def sse(data: bytes, chance: Random) -> None:
     assert _events(data, cuts) == _events(data, ())
 
 
-Taker = messages.Assembly | ChatAnswer | ResponsesAnswer
+Taker = MessagesAssembler | ChatAssembler | ResponsesAssembler
 _TAKERS: dict[Format, Callable[[], Taker]] = {
-    "messages": partial(messages.Assembly, "here"),
-    "chat": partial(ChatAnswer, None, "here"),
-    "responses": partial(ResponsesAnswer, None, "here"),
+    "messages": partial(MessagesAssembler, "here"),
+    "chat": partial(ChatAssembler, None, "here"),
+    "responses": partial(ResponsesAssembler, None, "here"),
 }
-_DESIGNED = (InvalidMessage, Setback, BadStream)
+_DESIGNED = (InvalidMessage, FailedAttempt, BadStream)
 
 
 def stream(form: Format, data: bytes, chance: Random) -> None:
     """A stream, read as an answer, and passed on as the proxy does."""
     taker = _TAKERS[form]()
     try:
-        for event in Events().feed(data):
+        for event in EventParser().feed(data):
             taker.take(event.data)
         if taker.done or taker.ended():
             taker.reply()
     except _DESIGNED:
         pass
-    passing = joined(form, frozenset({"mine"}))
+    passing = joined_stream(form, frozenset({"mine"}))
     try:
         passing.feed(data)
         found = passing.ended()
@@ -256,8 +270,8 @@ def body(form: Format, data: bytes, chance: Random) -> None:
     except UnicodeDecodeError:
         return
     try:
-        found = scan(text, form, b"seed", "thread", Known())
-    except UnreadableBody:
+        found = scan_body(text, form, b"seed", "thread", ScanCache())
+    except UnpatchableBody:
         return
     json.loads(text)  # what is taken for a body is one
     again = _scanned_later(text, form, chance)
@@ -269,20 +283,20 @@ def body(form: Format, data: bytes, chance: Random) -> None:
     _adopted(found, form)
 
 
-def _scanned_later(text: str, form: Format, chance: Random) -> Body | None:
+def _scanned_later(text: str, form: Format, chance: Random) -> RequestBody | None:
     """The same body, after an earlier one of its conversation was read."""
-    known = Known()
-    with contextlib.suppress(UnreadableBody):
-        scan(text[: chance.randint(0, len(text))] + "]}", form, b"seed", "thread", known)
-    scan(text, form, b"seed", "thread", known)
-    return scan(text, form, b"seed", "thread", known)
+    known = ScanCache()
+    with contextlib.suppress(UnpatchableBody):
+        scan_body(text[: chance.randint(0, len(text))] + "]}", form, b"seed", "thread", known)
+    scan_body(text, form, b"seed", "thread", known)
+    return scan_body(text, form, b"seed", "thread", known)
 
 
-def _planned(found: Body, chance: Random) -> None:
+def _planned(found: RequestBody, chance: Random) -> None:
     headers = {"x-api-key": "k"}
     caller = caller_of(headers, "")
     kind = kind_of(found, headers)
-    asked = Asked(found, caller, kind, prompt_of(found, kind), "/p")
+    asked = InterceptedRequest(found, caller, kind, prompt_of(found, kind), "/p")
     folder_of(found, headers)
     limits = ResultLimits(100, "/h/projects", reader_of(found) or "Read")
     decisions = Decisions()
@@ -292,16 +306,16 @@ def _planned(found: Body, chance: Random) -> None:
     if asked.prompted is not None:
         line = reminder_line(asked.thread, asked.prompted.chain.hex(), "Remember this.")
         decisions.take(line)
-    text = written(asked, plan(asked, decisions, limits), chance.randint(0, 3))
+    text = render_body(asked, plan(asked, decisions, limits), chance.randint(0, 3))
     if text is not None:
         json.loads(text)
 
 
-def _adopted(found: Body, form: Format) -> None:
+def _adopted(found: RequestBody, form: Format) -> None:
     try:
         said = [value_of(one) for one in found.messages(0)]
         format_of(said)
-        adopt([heard(one, form) for one in said], form)
+        adopt([parse_message(one, form) for one in said], form)
     except InvalidMessage:
         pass
 
@@ -315,7 +329,7 @@ def imports(data: bytes, chance: Random) -> None:
         path.write_bytes(data)
         for system in ("mem0", "letta"):
             try:
-                for one in exported(system, path):
+                for one in read_export(system, path):
                     assert isinstance(one.text, str)
                     assert isinstance(one.at, float)
             except ReverieError:
@@ -345,12 +359,12 @@ def shell(data: bytes, chance: Random) -> None:
 def comments(data: bytes, chance: Random) -> None:
     text = data.decode("utf-8", "replace")
     try:
-        jsonc.read(text)
-        patch = jsonc.put(text, ("mcpServers", "reverie"), {"command": "x"})
+        jsonc_read(text)
+        patch = put(text, ("mcpServers", "reverie"), {"command": "x"})
     except ReverieError:
         return
     changed = patch.on(text)
-    assert jsonc.at(changed, ("mcpServers", "reverie")) is not None
+    assert at(changed, ("mcpServers", "reverie")) is not None
     assert patch.back().on(changed) == text
 
 

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from reverie.errors import ImportFailed, InvalidMessage
-from reverie.memory.secrets.scanner import scan
-from reverie.middleware import event, joined
-from reverie.transcript import decode, encode, recorded
-from reverie.upkeep import exported, jsonc, time_of
+from reverie.interception import event, joined_stream
+from reverie.memory import read_export, time_of
+from reverie.secrets import scan
+from reverie.text import Unreadable
+from reverie.text import read as jsonc_read
+from reverie.transcript import decode, encode, read
 from reverie.wire import BadStream, format_of
 from tests.fuzz.fuzzing import replay
 
@@ -29,7 +31,7 @@ def test_a_line_of_brackets_is_no_list_of_memories(tmp_path: Path) -> None:
     path = tmp_path / "export.jsonl"
     path.write_text('{"a":' + "[" * 100_000)
     with pytest.raises(ImportFailed):
-        list(exported("mem0", path))
+        list(read_export("mem0", path))
 
 
 @pytest.mark.parametrize("at", [-HUGE, HUGE, "0001-01-01T00:00:00", "9999-12-31T23:59:59-14:00"])
@@ -42,7 +44,7 @@ def test_a_recorded_row_of_an_impossible_time_is_read_and_written(at: Any) -> No
         "timestamp": at,
         "message": {"role": "user", "content": "Hello"},
     }
-    found = recorded.read([json.dumps(row)])
+    found = read([json.dumps(row)])
     assert [decode(encode(entry)).at for entry in found.entries] == [0.0] * len(found.entries)
     assert found.entries
 
@@ -69,19 +71,19 @@ def test_a_signature_that_no_text_can_hold_is_refused() -> None:
 )
 def test_an_event_that_makes_no_sense_is_a_bad_stream(form: Any, sent: Any) -> None:
     with pytest.raises(BadStream):
-        joined(form, frozenset({"mine"})).feed(event("", sent))
+        joined_stream(form, frozenset({"mine"})).feed(event("", sent))
 
 
 def test_an_error_of_the_provider_passes_to_the_callers_own_client() -> None:
     sent = event("error", {"type": "error", "error": {"type": "overloaded_error", "message": "x"}})
-    stream = joined("messages", frozenset({"mine"}))
+    stream = joined_stream("messages", frozenset({"mine"}))
     assert stream.feed(sent) == sent
     assert stream.ended() is None
 
 
 def test_half_a_character_in_an_events_name_is_no_crash() -> None:
     assert (
-        joined("messages", frozenset())
+        joined_stream("messages", frozenset())
         .feed(event("ping", {"type": "\ud800"}))
         .startswith(b"event: ?\n")
     )
@@ -94,8 +96,8 @@ def test_a_message_that_cannot_be_read_stays_a_designed_error() -> None:
 
 def test_a_number_that_begins_with_a_nought_is_no_setting() -> None:
     for text in ('{"a":{"b":01,{', '{"a": -02}', '{"a": 1e}'):
-        with pytest.raises(jsonc.Unreadable):
-            jsonc.read(text)
+        with pytest.raises(Unreadable):
+            jsonc_read(text)
 
 
 def test_a_letter_that_looks_like_another_within_an_encoding_is_no_failed_scan() -> None:

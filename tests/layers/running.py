@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from reverie.apps.replay import Course
-from reverie.layers import collapse, microcompaction, tool_results
+from reverie.apps.replay import RecordedCourse
+from reverie.layers import by_time, per_message, seal, seal_lines
 from reverie.settings import DEFAULTS, Settings
 from reverie.simulator import Engine, SimulatedAnswer, SimulatedModel
 from reverie.testing import ManualClock, MemoryDisk, ScriptedModel, call, world
@@ -17,10 +17,10 @@ from reverie.transcript import (
     Entry,
     HeadSet,
     Item,
-    Piece,
     Record,
     Replaced,
     Sent,
+    SentBlock,
     UserMessage,
     View,
     apply,
@@ -32,7 +32,7 @@ from reverie.world import Capabilities, Model, World, complete
 from tests.transcript.test_fold import pairs_up
 
 COLLAPSE = replace(DEFAULTS, context_policy="collapse")
-LAYERS = (tool_results.per_message, microcompaction.by_time, collapse.seal)
+LAYERS = (per_message, by_time, seal)
 MODEL = "claude-opus-5-5"
 
 
@@ -57,9 +57,9 @@ def round_lines(tool: str, given: dict[str, object], text: str, **members: objec
     """The lines that stand for one round once it is sealed."""
     use = block_of({"type": "tool_use", "id": "t", "name": tool, "input": given})
     told = {"type": "tool_result", "tool_use_id": "t", "content": text, **members}
-    asked, back = Piece(use, "e1", 0), Piece(block_of(told), "e2", 0)
+    asked, back = SentBlock(use, "e1", 0), SentBlock(block_of(told), "e2", 0)
     items = [Item("e1", "assistant", (asked,)), Item("e2", "user", (back,))]
-    return collapse.seal_lines(COLLAPSE, items).split("\n")
+    return seal_lines(COLLAPSE, items).split("\n")
 
 
 def small_tail(tail: int, **numbers: int | float) -> Settings:
@@ -101,7 +101,7 @@ class Running:
         self.append(Sent("main", self.view.leaf, request.parts(), request.marks))
         return request
 
-    async def play(self, course: Course, steps: int | None = None) -> None:
+    async def play(self, course: RecordedCourse, steps: int | None = None) -> None:
         for step in course.steps[:steps]:
             self.clock.time += step.gap
             if step.role == "assistant":

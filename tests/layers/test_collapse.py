@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.layers import collapse, tool_results
+from reverie.layers import FOLDED, per_message, per_result, price_collapse, seal
 from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags, ScriptedModel, call, world
 from reverie.transcript import (
@@ -24,10 +24,10 @@ from reverie.transcript import (
     block_of,
     decode,
     encode,
+    fold_entries,
     reference,
     text_block,
 )
-from reverie.transcript.fold import fold
 from reverie.wire import Request, render
 from reverie.world import Capabilities, World
 from tests.layers.running import Running, folded, result, round_lines
@@ -39,7 +39,7 @@ SETTINGS = replace(DEFAULTS, context_policy="collapse", collapse_tail=6_000)
 class Going(Running):
     """A session of turns that are all alike, under these layers alone."""
 
-    layers = (tool_results.per_message, collapse.seal)
+    layers = (per_message, seal)
 
     def __init__(self, settings=SETTINGS, binding: bool = False, **parts: object) -> None:
         super().__init__(settings)
@@ -99,10 +99,10 @@ async def test_a_seal_extends_what_was_sealed_before():
     for request, moved in going.requests:
         now = [p.block.raw for p in request.at(0).pieces if p.source != "e0"]
         now = now if going_sealed(request) else []
-        if collapse.FOLDED not in moved:
+        if FOLDED not in moved:
             assert now[: len(sealed)] == sealed
         sealed = now
-    assert any(collapse.FOLDED in moved for _, moved in going.requests)
+    assert any(FOLDED in moved for _, moved in going.requests)
 
 
 def going_sealed(request: Request) -> bool:
@@ -175,9 +175,7 @@ async def test_large_results_are_out_on_arrival_with_their_names():
     await going.send()
     going.append(AssistantMessage((call("Read", "big"),)))
     view = folded(UserMessage((result("big", text),)), view=going.view)
-    (decision,) = [
-        r for r in await tool_results.per_result(view, going.world) if isinstance(r, ResultDecided)
-    ]
+    (decision,) = [r for r in await per_result(view, going.world) if isinstance(r, ResultDecided)]
     sent = json.loads(decision.content)
     assert decision.action == "stored"
     assert reference("big") in sent
@@ -192,7 +190,7 @@ async def test_resumed_anywhere_it_sends_the_same_bytes(turns: list[tuple[int, i
         await going.turn(f"turn {n}", rounds, size)
     lines = [encode(e) for e in going.view.entries]
     stored = {k: v for e in going.view.entries for k, v in blobs(e.record).items()}
-    again = fold(decode(line, stored.get) for line in lines)
+    again = fold_entries(decode(line, stored.get) for line in lines)
     assert render(again).body() == render(going.view).body()
 
 
@@ -206,8 +204,8 @@ async def test_a_name_is_given_once_in_a_seal():
         text = f"edited /srv/deep/folder/only_file.py and symbol_name_{n}\n" * 20
         await going.add(result(f"t{n}", text), origin="tool")
     await going.send()
-    for seal in going.seals():
-        lines = seal.by[0].blocks[-1].text
+    for sealed in going.seals():
+        lines = sealed.by[0].blocks[-1].text
         assert lines.count("deep/folder/only_file.py") == 1
         assert lines.count("…/only_file.py") == lines.count("> Edit") - 1
         assert "True" not in lines
@@ -239,7 +237,7 @@ async def test_a_stored_result_is_named_by_its_preview():
 async def test_the_price_is_of_reading_old_rounds_against_writing_the_kept_end():
     going = Going(replace(SETTINGS, collapse_tail=10**6, collapse_kept=1_000))
     await going.turn("go", 3, 4_000)
-    price = collapse.priced(going.view, going.world, going.world.settings)
+    price = price_collapse(going.view, going.world, going.world.settings)
     items = list(going.view.items)
     before = [sum(i.tokens for i in items[:n]) for n in range(len(items))]
     read = [size - 1_000 for n, size in enumerate(before) if items[n].role == "assistant"]
@@ -263,4 +261,4 @@ async def test_a_snipped_range_is_never_sealed_or_folded_back_in():
     assert "secret" not in text
     assert "[snipped]" in text
     assert "<user>keep these words</user>" in text
-    assert any(s.reason == collapse.FOLDED for s in going.seals())
+    assert any(s.reason == FOLDED for s in going.seals())

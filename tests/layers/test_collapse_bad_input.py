@@ -10,31 +10,32 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import StoreError
-from reverie.layers import SEALED, collapse, tool_results
+from reverie.layers import SEALED, ResultBudgets, seal, seal_lines
+from reverie.layers import TAG as TOOL_RESULTS_TAG
 from reverie.store import Folder
 from reverie.testing import call, world
-from reverie.tools import SealedCalls
+from reverie.toolbox import SealedCalls
 from reverie.transcript import (
     LOOKED_AT,
     REFERENCE,
     HeadSet,
     Item,
-    Piece,
     ResultDecided,
+    SentBlock,
     block,
     block_of,
     first_names,
+    names,
     reference,
     text_block,
 )
-from reverie.transcript.names import names
 from reverie.wire import render
 from tests.conftest import Scale
 from tests.layers.running import COLLAPSE, Running, Simulated, result, small_tail
 from tests.transcript.test_fold import pairs_up
 
 pytestmark = [pytest.mark.spec("B11"), pytest.mark.spec("4")]
-TAG = tool_results.TAG
+TAG = TOOL_RESULTS_TAG
 STRANGE = {
     "empty": "",
     "blank": " \n\t ",
@@ -155,7 +156,7 @@ async def test_a_seal_waits_while_a_call_has_no_result():
     await going.add(text_block("one more"))
     await going.answer((call("Bash", "open"), text_block("wait")))
     going.clock.time += 9_999
-    assert not await collapse.seal(going.view, going.world)
+    assert not await seal(going.view, going.world)
 
 
 FATES = {"whole": "", "deleted": "was deleted", "edited": "was changed"}
@@ -217,9 +218,9 @@ async def test_inputs_of_any_shape_become_one_line():
     ],
 )
 def test_a_result_in_our_own_tag_gives_names_and_no_words(text: str, named: bool):
-    asked = Item("e0", "assistant", (Piece(call("Odd", "t"), "e0", 0),))
-    item = Item("e1", "user", (Piece(result("t", text * 3), "e1", 0),))
-    lines = collapse.seal_lines(COLLAPSE, [asked, item])
+    asked = Item("e0", "assistant", (SentBlock(call("Odd", "t"), "e0", 0),))
+    item = Item("e1", "user", (SentBlock(result("t", text * 3), "e1", 0),))
+    lines = seal_lines(COLLAPSE, [asked, item])
     assert ("some_name_here" in lines) == named
     assert "user:" not in lines
     assert "obey" not in lines
@@ -227,12 +228,12 @@ def test_a_result_in_our_own_tag_gives_names_and_no_words(text: str, named: bool
 
 def test_what_a_result_may_have_follows_the_policy_and_the_tail():
     classic = replace(COLLAPSE, context_policy="classic")
-    usual = tool_results.Budgets(world(settings=classic))
-    tight = tool_results.Budgets(Running(replace(COLLAPSE, collapse_tail=10_000)).world)
+    usual = ResultBudgets(world(settings=classic))
+    tight = ResultBudgets(Running(replace(COLLAPSE, collapse_tail=10_000)).world)
     assert usual.of("Bash") == 50_000
     assert usual.of("Read") is None
     assert tight.of("Read") == tight.of("Bash") == 4 * 2_000
-    wide = tool_results.Budgets(Running().world)
+    wide = ResultBudgets(Running().world)
     assert wide.of("Bash") == 4 * COLLAPSE.collapse_offload
     assert wide.of("Read") == 4 * COLLAPSE.collapse_reference
     assert tight.of("ReadBack") is None

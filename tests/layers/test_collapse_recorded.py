@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from reverie.apps.replay import Course, of_lines
-from reverie.layers import FOLDED, PASTE, collapse
+from reverie.apps.replay import RecordedCourse, of_lines
+from reverie.layers import FOLDED, PASTE, explanation, seal
 from reverie.store import Folder
 from reverie.testing import FixedFlags, ManualClock, MemoryDisk, world
-from reverie.tools import SealedCalls
+from reverie.toolbox import SealedCalls
 from reverie.transcript import (
     REFERENCE,
     Entry,
-    Piece,
+    SentBlock,
     Started,
     UserMessage,
     View,
@@ -24,11 +24,11 @@ from reverie.transcript import (
     branch,
     decode,
     encode,
+    fold_entries,
     is_typed,
     reference,
     text_block,
 )
-from reverie.transcript.fold import fold
 from reverie.wire import Request, render
 from tests.conftest import Scale
 from tests.layers.running import MODEL, Running, Simulated, small_tail
@@ -40,7 +40,7 @@ TAILS = (10_000, 40_000)
 
 
 @pytest.fixture(scope="module")
-def courses(shared: Path, scale: Scale) -> list[Course]:
+def courses(shared: Path, scale: Scale) -> list[RecordedCourse]:
     paths = sorted((shared / "data" / "sessions_dev").glob("*.jsonl.gz"))
     chosen = [p for p in paths if scale.proof or p.name.startswith(FEW)]
     lines = [gzip.decompress(p.read_bytes()).decode().splitlines() for p in chosen]
@@ -56,7 +56,7 @@ def sealed_bytes(request: Request, view: View) -> list[str]:
 
 @pytest.mark.parametrize("tail", TAILS)
 async def test_sealed_bytes_never_change_but_where_a_fold_is_announced(
-    courses: list[Course], tail: int
+    courses: list[RecordedCourse], tail: int
 ):
     seals = 0
     for course in courses:
@@ -79,7 +79,7 @@ async def test_sealed_bytes_never_change_but_where_a_fold_is_announced(
     assert seals > len(courses)
 
 
-async def test_every_word_of_the_user_and_every_call_can_be_found(courses: list[Course]):
+async def test_every_word_of_the_user_and_every_call_can_be_found(courses: list[RecordedCourse]):
     for course in courses:
         going = Running(small_tail(10_000))
         await going.play(course)
@@ -95,7 +95,7 @@ async def test_every_word_of_the_user_and_every_call_can_be_found(courses: list[
 
 @pytest.mark.parametrize("tail", TAILS)
 async def test_a_request_with_a_reference_says_what_it_is_and_each_can_be_read_back(
-    courses: list[Course], tail: int, tmp_path: Path
+    courses: list[RecordedCourse], tail: int, tmp_path: Path
 ):
     for course in courses:
         going = Running(small_tail(tail))
@@ -109,14 +109,14 @@ async def test_a_request_with_a_reference_says_what_it_is_and_each_can_be_read_b
             texts = [p.block.text for m in request.messages() for p in m.pieces if is_ours(p)]
             found = set(REFERENCE.findall("\n".join(texts))) - {"r:abc123"}
             if found:
-                assert texts[0] == collapse.explanation(going.world.way_back)
+                assert texts[0] == explanation(going.world.way_back)
             for name in found - known.keys():
                 read = await source.find(name)
                 known[name] = read is not None and bool(read.text) and not read.warning
         assert all(known.values())
 
 
-def is_ours(piece: Piece) -> bool:
+def is_ours(piece: SentBlock) -> bool:
     """Whether a block stands for others."""
     return piece.block.type == "text" and piece.block.get("text").startswith(
         ("[Earlier rounds", "[sealed", "[folded")
@@ -126,11 +126,11 @@ def is_ours(piece: Piece) -> bool:
 def reread(entries: list[Entry]) -> View:
     """What a process that starts anew reads from the disk."""
     stored = {k: v for e in entries for k, v in blobs(e.record).items()}
-    return fold(decode(encode(e), stored.get) for e in entries)
+    return fold_entries(decode(encode(e), stored.get) for e in entries)
 
 
 async def test_killed_and_resumed_anywhere_it_sends_the_same_bytes(
-    courses: list[Course], scale: Scale
+    courses: list[RecordedCourse], scale: Scale
 ):
     for course in courses:
         whole = Running(small_tail(10_000))
@@ -150,7 +150,7 @@ async def test_killed_and_resumed_anywhere_it_sends_the_same_bytes(
             assert render(again.view).body() == render(whole.view).body()
 
 
-async def test_a_fork_begins_with_its_parents_bytes(courses: list[Course]):
+async def test_a_fork_begins_with_its_parents_bytes(courses: list[RecordedCourse]):
     for course in courses:
         going = Running(small_tail(10_000))
         await going.play(course)
@@ -164,7 +164,7 @@ async def test_a_fork_begins_with_its_parents_bytes(courses: list[Course]):
             flags=FixedFlags(),
             settings=small_tail(10_000),
         )
-        for record in await collapse.seal(child, asked):
+        for record in await seal(child, asked):
             child = apply(child, Entry("f2", child.leaf, 3.0, record))
         assert render(child).extends(parent)
         pairs_up(render(child))
@@ -172,7 +172,7 @@ async def test_a_fork_begins_with_its_parents_bytes(courses: list[Course]):
 
 @pytest.mark.parametrize("tail", TAILS)
 async def test_with_the_recorded_thinking_bound_no_request_is_refused(
-    courses: list[Course], tail: int
+    courses: list[RecordedCourse], tail: int
 ):
     """The simulator binds each recorded block to the request that it answers here, and
     refuses a request that carries it behind anything else."""

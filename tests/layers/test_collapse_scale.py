@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reverie.layers import collapse
+from reverie.layers import FOLDED
 from reverie.testing import call
 from reverie.transcript import HeadSet, ResultDecided, text_block
 from reverie.wire import watch_entries
@@ -84,7 +84,7 @@ async def test_thousands_of_rounds(scale: Scale):
     assert max(sizes) < 14_000 + references
     text = going.text()
     assert all(f"Turn {turn}: never touch guarded_{turn}/plan.md" in text for turn in range(turns))
-    assert any(s.reason == collapse.FOLDED for s in going.seals())
+    assert any(s.reason == FOLDED for s in going.seals())
 
 
 async def test_the_work_of_a_round_does_not_grow(scale: Scale):

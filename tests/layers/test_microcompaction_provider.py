@@ -7,13 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from reverie.layers import (
-    COMPACTABLE,
-    by_cache_edit,
-    by_time,
-    context_management,
-    managed_options,
-)
+from reverie.layers import COMPACTABLE, by_cache_edit, by_time, context_management, managed_options
 from reverie.simulator import Engine, SimulatedAnswer, SimulatedModel
 from reverie.testing import FixedFlags, ManualClock, ScriptedModel, call
 from reverie.transcript import (

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import InvalidInput, NotFound
-from reverie.layers import SNIPPED
-from reverie.layers.snip import snip
+from reverie.layers import SNIPPED, snip_range
 from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags, call, world
 from reverie.transcript import (
@@ -18,10 +17,10 @@ from reverie.transcript import (
     block_of,
     decode,
     encode,
+    fold_entries,
     reference,
     text_block,
 )
-from reverie.transcript.fold import fold
 from reverie.wire import render
 from tests.layers.running import Running, Simulated, result
 from tests.transcript.histories import build, histories
@@ -46,7 +45,7 @@ def ids(session: Running) -> list[str]:
 async def test_the_range_goes_and_a_marker_stays():
     session = await going()
     names = ids(session)
-    record = snip(session.view, names[4], names[7], session.world)
+    record = snip_range(session.view, names[4], names[7], session.world)
     session.append(record)
     text = "\n".join(p.block.text for m in render(session.view).messages() for p in m.pieces)
     assert "words 1" not in text
@@ -57,7 +56,7 @@ async def test_the_range_goes_and_a_marker_stays():
     assert "output 2" in text
     assert session.view.moved == (SNIPPED,)
     pairs_up(render(session.view))
-    again = fold(decode(encode(e)) for e in session.view.entries)
+    again = fold_entries(decode(encode(e)) for e in session.view.entries)
     assert render(again).body() == render(session.view).body()
 
 
@@ -65,7 +64,7 @@ async def test_the_range_goes_and_a_marker_stays():
 async def test_a_range_that_cuts_a_pair_takes_the_whole_round(first: int, last: int):
     session = await going()
     names = ids(session)
-    record = snip(session.view, names[first], names[last], session.world)
+    record = snip_range(session.view, names[first], names[last], session.world)
     assert (record.first, record.last) == (names[5], names[6])
     session.append(record)
     pairs_up(render(session.view))
@@ -76,9 +75,9 @@ async def test_what_waits_for_a_result_is_left_alone():
     await session.add(text_block("more"))
     session.append(AssistantMessage((call("Bash", "open"),)))
     with pytest.raises(InvalidInput):
-        snip(session.view, session.view.leaf, session.view.leaf, session.world)
+        snip_range(session.view, session.view.leaf, session.view.leaf, session.world)
     names = ids(session)
-    session.append(snip(session.view, names[0], names[-1], session.world))
+    session.append(snip_range(session.view, names[0], names[-1], session.world))
     assert session.view.open_calls == ("open",)
     session.append(UserMessage((result("open", "late"),), "tool"))
     pairs_up(render(session.view))
@@ -87,7 +86,7 @@ async def test_what_waits_for_a_result_is_left_alone():
 async def test_a_result_for_a_call_that_was_snipped_changes_nothing():
     session = await going()
     names = ids(session)
-    session.append(snip(session.view, names[1], names[2], session.world))
+    session.append(snip_range(session.view, names[1], names[2], session.world))
     before = render(session.view).body()
     session.append(UserMessage((result("toolu_1", "late"),), "tool"))
     assert render(session.view).body() == before
@@ -96,18 +95,18 @@ async def test_a_result_for_a_call_that_was_snipped_changes_nothing():
 async def test_unknown_messages_and_a_switch_that_is_off():
     session = await going()
     with pytest.raises(NotFound):
-        snip(session.view, "nobody", ids(session)[0], session.world)
+        snip_range(session.view, "nobody", ids(session)[0], session.world)
     off = world(flags=FixedFlags({"history_snip": False}))
     with pytest.raises(InvalidInput, match="switched off"):
-        snip(session.view, ids(session)[0], ids(session)[0], off)
+        snip_range(session.view, ids(session)[0], ids(session)[0], off)
 
 
 async def test_snipped_twice_and_around_an_older_one():
     session = await going()
     names = ids(session)
-    session.append(snip(session.view, names[5], names[6], session.world))
-    session.append(snip(session.view, names[5], names[6], session.world))
-    session.append(snip(session.view, names[3], names[8], session.world))
+    session.append(snip_range(session.view, names[5], names[6], session.world))
+    session.append(snip_range(session.view, names[5], names[6], session.world))
+    session.append(snip_range(session.view, names[3], names[8], session.world))
     pairs_up(render(session.view))
     markers = [i for i in session.view.items if i.reason == SNIPPED]
     assert len(markers) == 1
@@ -122,7 +121,7 @@ async def test_bound_thinking_behind_it_goes_too():
         await session.answer((thought, call("Bash", f"t{n}")))
         await session.add(result(f"t{n}", "output"), origin="tool")
     names = [i.id for i in session.view.items]
-    session.append(snip(session.view, names[3], names[4], session.world))
+    session.append(snip_range(session.view, names[3], names[4], session.world))
     await session.answer((text_block("done"),))  # refused, if any bound thinking were left
     thinking = [p for m in render(session.view).messages() for p in m.pieces if p.block.thinking]
     assert [p.block.get("signature") for p in thinking] == ["s0"]
@@ -135,7 +134,7 @@ def test_whatever_is_snipped_no_pair_is_cut(steps, first, last):
     if not items:
         return
     try:
-        record = snip(built.view, items[first % len(items)], items[last % len(items)], HERE)
+        record = snip_range(built.view, items[first % len(items)], items[last % len(items)], HERE)
     except InvalidInput:
         return
     built.append(record)

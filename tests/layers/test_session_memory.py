@@ -8,7 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.layers import session_memory as notes
+from reverie.layers import (
+    TRUNCATED,
+    due,
+    frame,
+    instruction,
+    is_blank,
+    last_covered,
+    notes_within_budget,
+    over_budget,
+    own,
+    rewritten,
+    template,
+)
 from reverie.testing import FixedFlags, ScriptedModel, call
 from reverie.transcript import (
     EMPTY,
@@ -31,9 +43,10 @@ from reverie.transcript import (
     apply,
     branch,
     estimate,
+    fold_entries,
+    sections,
     text_block,
 )
-from reverie.transcript.fold import fold
 from reverie.wire import render
 from reverie.world import World
 from tests.classic import DEFAULTS, world
@@ -59,7 +72,7 @@ def noted(text: str, **bodies: str) -> str:
     for heading in SECTIONS:
         body = bodies.get(heading.split()[0])
         if body:
-            section = next(s for s in notes.sections(text) if s.name == heading)
+            section = next(s for s in sections(text) if s.name == heading)
             text = text.replace(section.text, section.heading + section.description + body + "\n\n")
     return text
 
@@ -68,29 +81,29 @@ def noted(text: str, **bodies: str) -> str:
 
 
 def test_the_template_has_the_ten_sections_each_with_its_line():
-    found = notes.sections(notes.template())
+    found = sections(template())
     assert tuple(s.name for s in found) == SECTIONS
     for section in found:
         assert section.description.startswith("_")
         assert section.description.rstrip().endswith("_")
         assert not section.body.strip()
-    assert notes.is_blank(notes.template())
-    assert notes.is_blank("")
-    assert notes.is_blank(" \n")
+    assert is_blank(template())
+    assert is_blank("")
+    assert is_blank(" \n")
 
 
 @given(st.text(alphabet=st.sampled_from("# _*`~a\n\r\u2028 "), max_size=200))
 def test_sections_joined_again_are_the_text(text: str):
-    assert "".join(s.text for s in notes.sections(text)) == text
+    assert "".join(s.text for s in sections(text)) == text
 
 
 def test_a_comment_in_a_code_block_is_no_heading():
     code = "```sh\n# install\nmake\n```\n"
-    text = noted(notes.template(), Workflow=code)
-    assert tuple(s.name for s in notes.sections(text)) == SECTIONS
-    assert notes.frame(text) == notes.frame(notes.template())
-    left_open = noted(notes.template(), Workflow="```sh\nmake\n")
-    assert notes.frame(left_open) == notes.frame(notes.template())
+    text = noted(template(), Workflow=code)
+    assert tuple(s.name for s in sections(text)) == SECTIONS
+    assert frame(text) == frame(template())
+    left_open = noted(template(), Workflow="```sh\nmake\n")
+    assert frame(left_open) == frame(template())
 
 
 @pytest.mark.parametrize(
@@ -104,18 +117,18 @@ def test_a_comment_in_a_code_block_is_no_heading():
     ],
 )
 def test_the_frame_tells_a_changed_heading_or_line(old: str, new: str):
-    text = notes.template()
+    text = template()
     assert old in text
-    assert notes.frame(text.replace(old, new)) != notes.frame(text)
+    assert frame(text.replace(old, new)) != frame(text)
 
 
 def test_a_long_section_is_cut_at_a_line_end_with_the_mark():
     lines = "".join(f"- step {n} of many that were taken\n" for n in range(900))
-    text = noted(notes.template(), Worklog=lines, Current="All is well.")
-    shown = notes.inserted(text, DEFAULTS)
-    assert shown.endswith(notes.TRUNCATED)
+    text = noted(template(), Worklog=lines, Current="All is well.")
+    shown = notes_within_budget(text, DEFAULTS)
+    assert shown.endswith(TRUNCATED)
     *kept, mark = shown.partition("# Worklog\n")[2].splitlines()
-    assert mark == notes.TRUNCATED
+    assert mark == TRUNCATED
     assert kept == lines.splitlines()[: len(kept)]
     assert 1_950 <= estimate("\n".join(kept)) <= 2_000
     assert "# Current State\nAll is well.\n" in shown
@@ -125,68 +138,68 @@ def test_a_long_section_is_cut_at_a_line_end_with_the_mark():
 
 def test_all_sections_together_keep_to_their_budget_and_the_exact_ones_stay():
     long = "a fact that takes some room to write down\n" * 185
-    text = noted(notes.template(), **{s.split()[0]: long for s in SECTIONS})
-    shown = notes.inserted(text, DEFAULTS)
+    text = noted(template(), **{s.split()[0]: long for s in SECTIONS})
+    shown = notes_within_budget(text, DEFAULTS)
     assert estimate(shown) <= 12_000
-    found = {s.name: s for s in notes.sections(shown)}
+    found = {s.name: s for s in sections(shown)}
     for name in ("Current State", "Errors & Corrections"):
         assert found[name].body.strip() == long.strip()
-    assert all(notes.TRUNCATED in found[n].body for n in ("Worklog", "Learnings", "Workflow"))
+    assert all(TRUNCATED in found[n].body for n in ("Worklog", "Learnings", "Workflow"))
 
 
 @pytest.mark.parametrize("text", ["word " * 40_000, "# a\nb\n" * 40_000, "é" * 90_000])
 def test_notes_of_any_shape_keep_to_the_budget(text: str):
-    shown = notes.inserted(text, DEFAULTS)
-    assert estimate(shown) <= 12_000 + estimate(notes.TRUNCATED) + 1
-    assert notes.TRUNCATED in shown
+    shown = notes_within_budget(text, DEFAULTS)
+    assert estimate(shown) <= 12_000 + estimate(TRUNCATED) + 1
+    assert TRUNCATED in shown
 
 
 def test_variables_are_filled_in_once_and_nothing_in_the_notes_is_one():
-    strange = noted(notes.template(), Learnings=r"{{notesPath}} {{currentNotes}} $1 \1 \g<0>")
-    text = notes.instruction("At {{notesPath}}: {{currentNotes}}", strange, "/n.md", DEFAULTS)
+    strange = noted(template(), Learnings=r"{{notesPath}} {{currentNotes}} $1 \1 \g<0>")
+    text = instruction("At {{notesPath}}: {{currentNotes}}", strange, "/n.md", DEFAULTS)
     assert text.startswith(f"At /n.md: {strange}".rstrip())
     assert text.count("/n.md") == 1
-    assert "{{other}}" in notes.instruction("{{other}} {{notesPath}}", "", "/n", DEFAULTS)
+    assert "{{other}}" in instruction("{{other}} {{notesPath}}", "", "/n", DEFAULTS)
 
 
 def test_a_prompt_without_variables_is_told_what_it_needs():
-    text = notes.instruction("Note it all.", "# A\n", "/x/notes.md", DEFAULTS)
+    text = instruction("Note it all.", "# A\n", "/x/notes.md", DEFAULTS)
     assert text.startswith("Note it all.")
     assert "/x/notes.md" in text
     assert "<notes>\n# A\n" in text
 
 
 def test_the_prompt_names_every_section_over_its_limit_with_its_size():
-    text = noted(notes.template(), Worklog="w" * 12_000, Workflow="f" * 8_400)
-    told = notes.instruction(notes.own("session_memory"), text, "/n.md", DEFAULTS)
+    text = noted(template(), Worklog="w" * 12_000, Workflow="f" * 8_400)
+    told = instruction(own("session_memory"), text, "/n.md", DEFAULTS)
     assert "- Worklog: 3,000 tokens" in told
     assert "- Workflow: 2,100 tokens" in told
     assert "- Learnings" not in told
     assert "in all:" not in told
     assert "Current State and Errors & Corrections stay exact" in told
-    small = notes.instruction(notes.own("session_memory"), notes.template(), "/n.md", DEFAULTS)
+    small = instruction(own("session_memory"), template(), "/n.md", DEFAULTS)
     assert "over their limit" not in small
     large = "\n".join(f"# S{n}\n{'x' * 7_000}" for n in range(8))
-    assert notes.over_budget(large, DEFAULTS) == [("the notes in all", estimate(large))]
+    assert over_budget(large, DEFAULTS) == [("the notes in all", estimate(large))]
 
 
 def test_an_answer_in_words_becomes_edits_of_its_sections():
-    text = noted(notes.template(), Current="Old.", Worklog="- one")
+    text = noted(template(), Current="Old.", Worklog="- one")
     answer = (
         "Here:\n<notes>\n# Current State\nNew.\n\n# Worklog\n_Every step_\n- one\n- two\n\n"
         "# Learnings\n</notes>\n"
     )
-    pairs = notes.rewritten(text, answer)
+    pairs = rewritten(text, answer)
     for old, new in pairs:
         assert text.count(old) == 1
         text = text.replace(old, new)
     assert len(pairs) == 2
-    assert notes.frame(text) == notes.frame(notes.template())
+    assert frame(text) == frame(template())
     assert "New.\n" in text
     assert "Old." not in text
     assert "- one\n- two" in text
-    assert notes.rewritten(text, "I changed nothing.") == []
-    assert notes.rewritten(text, "<notes>\n# Mine\nx\n</notes>") == [("", "# Mine\nx\n")]
+    assert rewritten(text, "I changed nothing.") == []
+    assert rewritten(text, "<notes>\n# Mine\nx\n</notes>") == [("", "# Mine\nx\n")]
 
 
 # --- when they are due
@@ -235,9 +248,9 @@ def test_the_first_notes_come_at_ten_thousand_tokens_of_messages():
     talk = Talk(head)
     talk.user(5_000)
     talk.answer(4_999)
-    assert not notes.due(talk.view, with_model())
+    assert not due(talk.view, with_model())
     talk.user(1)
-    assert notes.due(talk.view, with_model())
+    assert due(talk.view, with_model())
 
 
 def test_instruction_files_and_attachments_are_no_messages():
@@ -246,7 +259,7 @@ def test_instruction_files_and_attachments_are_no_messages():
     talk.user(100)
     talk.add(Attached((text_block("m" * 90_000),), "memory"))
     talk.answer(100)
-    assert not notes.due(talk.view, with_model())
+    assert not due(talk.view, with_model())
 
 
 def grown(tokens: int, calls: int, *, pause: bool) -> Talk:
@@ -279,7 +292,7 @@ def grown(tokens: int, calls: int, *, pause: bool) -> Talk:
 def test_later_ones_need_growth_and_calls_or_a_pause(
     tokens: int, calls: int, pause: bool, expected: bool
 ):
-    assert notes.due(grown(tokens, calls, pause=pause).view, with_model()) is expected
+    assert due(grown(tokens, calls, pause=pause).view, with_model()) is expected
 
 
 def test_three_calls_since_the_update_are_enough_two_are_not():
@@ -290,7 +303,7 @@ def test_three_calls_since_the_update_are_enough_two_are_not():
         talk.noted()
         talk.results(6_000)
         talk.answer(1, calls=calls)
-        assert notes.due(talk.view, with_model()) is expected
+        assert due(talk.view, with_model()) is expected
 
 
 def test_after_a_compaction_the_new_count_is_the_baseline():
@@ -300,16 +313,16 @@ def test_after_a_compaction_the_new_count_is_the_baseline():
     talk.noted()
     talk.user(9_000)
     kept = talk.answer(9_000)
-    assert notes.due(talk.view, with_model())
+    assert due(talk.view, with_model())
     stand = (Stand("user", (text_block("short"),)),)
     talk.add(Replaced(first, last, stand, "full", boundary=Boundary()))
     talk.add(Attached((text_block("f" * 80_000),), "file"))  # restored
     assert kept
     talk.user(2_000)
     talk.answer(2_999)
-    assert not notes.due(talk.view, with_model())
+    assert not due(talk.view, with_model())
     talk.user(1)
-    assert notes.due(talk.view, with_model())
+    assert due(talk.view, with_model())
 
 
 def test_a_late_update_does_not_hold_up_the_next():
@@ -322,7 +335,7 @@ def test_a_late_update_does_not_hold_up_the_next():
     talk.add(NotesTaken(last, 160_000))
     talk.user(3_000)
     talk.answer(2_000)
-    assert notes.due(talk.view, with_model())
+    assert due(talk.view, with_model())
 
 
 def test_a_failed_update_is_due_again_and_three_in_a_row_wait_for_growth():
@@ -331,18 +344,18 @@ def test_a_failed_update_is_due_again_and_three_in_a_row_wait_for_growth():
     talk.answer(6_000)
     for _ in range(2):
         talk.add(Failed("session_memory", "overloaded"))
-        assert notes.due(talk.view, with_model())
+        assert due(talk.view, with_model())
     talk.add(Failed("session_memory", "overloaded"))
-    assert not notes.due(talk.view, with_model())
+    assert not due(talk.view, with_model())
     talk.user(2_000)
     talk.answer(3_000)
-    assert notes.due(talk.view, with_model())
+    assert due(talk.view, with_model())
     talk.add(Failed("session_memory", "overloaded"))
-    assert not notes.due(talk.view, with_model())
+    assert not due(talk.view, with_model())
     talk.noted()
     talk.user(2_000)
     talk.answer(3_000)
-    assert notes.due(talk.view, with_model())
+    assert due(talk.view, with_model())
 
 
 def test_who_switches_notes_off():
@@ -350,32 +363,30 @@ def test_who_switches_notes_off():
     talk.user(6_000)
     talk.answer(6_000)
     view = talk.view
-    assert notes.due(view, with_model())
-    assert not notes.due(view, world())  # nobody could write them
+    assert due(view, with_model())
+    assert not due(view, world())  # nobody could write them
     for name in ("auto_compact_enabled", "simple"):
         off = replace(DEFAULTS, **{name: name == "simple"})
-        assert not notes.due(view, with_model(settings=off))
-    assert not notes.due(view, with_model(flags=FixedFlags({"session_memory": False})))
+        assert not due(view, with_model(settings=off))
+    assert not due(view, with_model(flags=FixedFlags({"session_memory": False})))
     collapse = replace(DEFAULTS, context_policy="collapse")
-    assert not notes.due(view, with_model(settings=collapse))  # no summary will read them
-    assert notes.due(
-        view, with_model(settings=collapse, flags=FixedFlags({"context_collapse": False}))
-    )
+    assert not due(view, with_model(settings=collapse))  # no summary will read them
+    assert due(view, with_model(settings=collapse, flags=FixedFlags({"context_collapse": False})))
     child = branch(view, Entry("x", "", 1.0, Started("s", "/p", "/p", "0", "agent:explore", "a")))
-    assert not notes.due(child, with_model())
+    assert not due(child, with_model())
     other = replace(talk.view.entries[0], record=Started("s", "/p", "/p", "0", "agent:explore"))
-    assert not notes.due(fold([other, *talk.view.entries[1:]]), with_model())
+    assert not due(fold_entries([other, *talk.view.entries[1:]]), with_model())
 
 
 def test_numbers_come_from_the_flag_and_shrink_with_a_small_window():
     talk = Talk()
     talk.user(1_000)
     talk.answer(1_000)
-    assert not notes.due(talk.view, with_model())
+    assert not due(talk.view, with_model())
     flags = FixedFlags({"session_memory_config": {"notes_first_tokens": 2_000}})
-    assert notes.due(talk.view, with_model(flags=flags))
-    assert notes.due(talk.view, with_model(learned_window=40_000))
-    assert not notes.due(talk.view, with_model(learned_window=42_000))
+    assert due(talk.view, with_model(flags=flags))
+    assert due(talk.view, with_model(learned_window=40_000))
+    assert not due(talk.view, with_model(learned_window=42_000))
 
 
 # --- what they cover
@@ -386,11 +397,11 @@ def test_nothing_is_covered_by_notes_of_a_branch_that_was_left():
     first = talk.user(10)
     talk.answer(10)
     talk.noted()
-    assert notes.covered(talk.view) == 1
+    assert last_covered(talk.view) == 1
     rewound = Entry("r", first, 1.0, Rewound())
     talk.view = apply(talk.view, rewound)
     talk.answer(10)
-    assert notes.covered(talk.view) == -1
+    assert last_covered(talk.view) == -1
 
 
 def test_a_summary_that_knows_more_than_the_notes_is_not_covered():
@@ -404,8 +415,8 @@ def test_a_summary_that_knows_more_than_the_notes_is_not_covered():
     sealed = Talk()
     sealed.view = talk.view
     sealed.add(Replaced(first, middle, stand, "collapse"))
-    assert notes.covered(sealed.view) == 0
+    assert last_covered(sealed.view) == 0
     talk.add(Replaced(first, last, stand, "full", boundary=Boundary()))
-    assert notes.covered(talk.view) == -1
+    assert last_covered(talk.view) == -1
     talk.noted()
-    assert notes.covered(talk.view) == 0
+    assert last_covered(talk.view) == 0

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import PathRefused
-from reverie.layers import INTRO
-from reverie.layers import session_memory as notes
+from reverie.layers import INTRO, NotesUnusable, attempt, compact, settle, template
+from reverie.layers import KEY as NOTES_KEY
 from reverie.settings import Settings
 from reverie.testing import FixedFlags, MemoryDisk, ScriptedModel, call
 from reverie.transcript import (
@@ -38,12 +38,12 @@ from tests.transcript.test_fold import pairs_up
 
 pytestmark = pytest.mark.spec("5")
 TEXT = noted(
-    notes.template(),
+    template(),
     Session="Repairing the login of the shop",
     Current="The test in tests/test_login.py is green; deploying is next.",
     Errors="KeyError: 'session_cookie' came from src/shop/cookies.py line 88.",
 )
-KEY = notes.KEY
+KEY = NOTES_KEY
 WINDOW = 20_000  # its threshold is 16,700; budgets are a tenth
 KEEP = {"min": 1_000, "max": 4_000}
 
@@ -86,7 +86,7 @@ def long_talk(*, covered: int = 30, uncovered: int = 3, tokens: int = 500) -> Ta
 
 async def compacted(talk: Talk, stage: Stage, **parts: Any) -> tuple[View, Replaced]:
     before = talk.view
-    records = await notes.compact(before, stage.world(**parts))
+    records = await compact(before, stage.world(**parts))
     assert records, stage.why
     for record in records:
         talk.add(record)
@@ -129,7 +129,7 @@ async def test_what_the_user_said_last_stays_though_the_notes_cover_it(tokens: i
     talk.answer(20)
     asked = talk.user(tokens)
     talk.noted()
-    for record in await notes.compact(talk.view, stage.world()):
+    for record in await compact(talk.view, stage.world()):
         talk.add(record)
     assert asked in [item.id for item in talk.view.items]
     assert render(talk.view).at(render(talk.view).count - 1).role == "user"
@@ -193,15 +193,15 @@ async def test_a_call_whose_result_is_not_covered_stays_with_it():
 async def test_uncovered_messages_over_the_limit_make_it_give_up():
     stage = Stage()
     talk = long_talk(uncovered=8, tokens=600)
-    assert await notes.compact(talk.view, stage.world()) == ()
+    assert await compact(talk.view, stage.world()) == ()
     assert "came since the last update, more than 4,000" in stage.why
     assert len(stage.disk.files) == 1
 
 
-@pytest.mark.parametrize("files", [{}, {KEY: b""}, {KEY: b" \n"}, {KEY: notes.template().encode()}])
+@pytest.mark.parametrize("files", [{}, {KEY: b""}, {KEY: b" \n"}, {KEY: template().encode()}])
 async def test_no_notes_or_empty_ones_make_it_give_up(files: dict[str, bytes]):
     stage = Stage(MemoryDisk(files))
-    assert await notes.compact(long_talk().view, stage.world()) == ()
+    assert await compact(long_talk().view, stage.world()) == ()
     assert "cannot stand in" in stage.why
 
 
@@ -209,7 +209,7 @@ async def test_notes_that_were_never_taken_make_it_give_up():
     stage, talk = Stage(), Talk()
     talk.user(50)
     rounds(talk, 40, 500)
-    assert await notes.compact(talk.view, stage.world()) == ()
+    assert await compact(talk.view, stage.world()) == ()
     assert "none were taken yet" in stage.why
 
 
@@ -219,7 +219,7 @@ async def test_a_file_that_cannot_be_read_makes_it_give_up():
             raise PathRefused("It is a link, a folder or a special file", where=key)
 
     stage = Stage(Refusing())
-    assert await notes.compact(long_talk().view, stage.world()) == ()
+    assert await compact(long_talk().view, stage.world()) == ()
     assert "It is a link" in stage.why
 
 
@@ -228,7 +228,7 @@ async def test_still_over_the_threshold_makes_it_give_up():
     system = '[{"type":"text","text":"%s"}]' % ("s" * 4 * 15_500)
     talk = long_talk()
     talk.add(HeadSet("m", system))
-    assert await notes.compact(talk.view, stage.world()) == ()
+    assert await compact(talk.view, stage.world()) == ()
     assert "still over the threshold" in stage.why
 
 
@@ -242,7 +242,7 @@ async def test_too_little_gained_makes_it_give_up():
     talk.noted()
     talk.user(800)
     assert talk.view.tokens > 16_700
-    assert await notes.compact(talk.view, stage.world()) == ()
+    assert await compact(talk.view, stage.world()) == ()
     assert "would be free" in stage.why
 
 
@@ -255,22 +255,22 @@ async def test_below_the_threshold_nothing_is_done_and_nobody_waited_for():
 
     stage = Stage()
     small = long_talk(covered=5).view
-    assert await notes.settle(small, stage.world(wait=wait)) == ()
-    assert await notes.compact(small, stage.world()) == ()
+    assert await settle(small, stage.world(wait=wait)) == ()
+    assert await compact(small, stage.world()) == ()
     assert waited == []
-    assert await notes.settle(long_talk().view, stage.world(wait=wait)) == ()
+    assert await settle(long_talk().view, stage.world(wait=wait)) == ()
     assert waited == ["session_memory 15"]
 
 
 async def test_who_switches_it_off():
     stage, view = Stage(), long_talk().view
-    assert await notes.compact(view, stage.world())
+    assert await compact(view, stage.world())
     for flag in ("session_memory", "session_memory_compaction"):
-        assert not await notes.compact(view, stage.world(flags=FixedFlags({flag: False})))
+        assert not await compact(view, stage.world(flags=FixedFlags({flag: False})))
     collapse = replace(DEFAULTS, context_policy="collapse")
     off = replace(DEFAULTS, auto_compact_enabled=False)
     for settings in (collapse, off, replace(DEFAULTS, simple=True)):
-        assert not await notes.compact(view, stage.world(settings))
+        assert not await compact(view, stage.world(settings))
 
 
 @pytest.mark.parametrize("binding", [True, False])
@@ -304,7 +304,7 @@ async def test_a_message_whose_calls_wait_is_never_changed(thinks: bool):
     talk.noted()
     bound = Stage(binding=True)
     if thinks:
-        assert await notes.compact(talk.view, bound.world()) == ()
+        assert await compact(talk.view, bound.world()) == ()
         assert "still wait" in bound.why
     before, _ = await compacted(talk, Stage() if thinks else bound)
     assert waiting in kept(before, talk.view)
@@ -329,7 +329,7 @@ async def test_a_summary_that_knows_more_than_the_notes_is_kept():
     last = talk.view.items[len(talk.view.items) - 1].id
     talk.add(Replaced(first, last, stand, "full", boundary=Boundary()))
     rounds(talk, 34, 500)
-    assert await notes.compact(talk.view, stage.world()) == ()
+    assert await compact(talk.view, stage.world()) == ()
     assert "cover nothing" in stage.why
 
 
@@ -392,7 +392,7 @@ class Recording:
 async def test_hooks_run_around_it_and_files_come_back():
     around, stage, talk = Recording(words="Mind the invoices."), Stage(), long_talk()
     before = talk.view
-    records = await notes.compact(before, stage.world(around=around))
+    records = await compact(before, stage.world(around=around))
     assert around.order == ["before auto", "after auto True"]
     assert [type(r).__name__ for r in records] == ["Replaced", "Attached"]
     for record in records:
@@ -407,14 +407,14 @@ async def test_hooks_run_around_it_and_files_come_back():
 async def test_what_is_restored_counts_and_no_hook_runs_for_nothing():
     stage = Stage()
     much = Recording(tokens=15_000, kind="skill")
-    assert await notes.compact(long_talk().view, stage.world(around=much)) == ()
+    assert await compact(long_talk().view, stage.world(around=much)) == ()
     assert "still over the threshold" in stage.why
     files = Recording(tokens=15_000)  # those can be read again
-    (only,) = await notes.compact(long_talk().view, stage.world(around=files))
+    (only,) = await compact(long_talk().view, stage.world(around=files))
     assert isinstance(only, Replaced)
     unasked = Recording()
     late = long_talk(uncovered=8, tokens=600)
-    assert await notes.compact(late.view, stage.world(around=unasked)) == ()
+    assert await compact(late.view, stage.world(around=unasked)) == ()
     assert unasked.order == []
 
 
@@ -463,8 +463,8 @@ async def test_whatever_was_said_pairs_stay_whole_and_nothing_uncovered_goes(
         if n == min(noted_at, len(steps) - 1):
             talk.noted()
     before = talk.view
-    found = await notes.attempt(before, stage.world())
-    if isinstance(found, notes.GaveUp):
+    found = await attempt(before, stage.world())
+    if isinstance(found, NotesUnusable):
         return
     for record in found:
         talk.add(record)

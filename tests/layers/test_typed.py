@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from reverie.layers import seal_lines, user_words
-from reverie.session import said
+from reverie.layers import seal_lines
+from reverie.session import spoken_text, user_words
 from reverie.settings import DEFAULTS
-from reverie.transcript import Entry, UserMessage, text_block
-from reverie.transcript.fold import fold
+from reverie.transcript import Entry, UserMessage, fold_entries, text_block
 
 pytestmark = pytest.mark.spec("4.typed")
 
@@ -33,10 +32,10 @@ TYPED = (
 def answers(text: str) -> tuple[bool, bool, bool]:
     """Whether it is the user's, to each of the three."""
     record = UserMessage((text_block(text),))
-    view = fold([Entry("a", "", 0.0, record)])
+    view = fold_entries([Entry("a", "", 0.0, record)])
     items = tuple(view.items)
     sealed = seal_lines(DEFAULTS, items).startswith("<user>")
-    return sealed, bool(user_words(view, items)), bool(said(record))
+    return sealed, bool(user_words(view, items)), bool(spoken_text(record))
 
 
 @pytest.mark.parametrize("text", NOTICES)

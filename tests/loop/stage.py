@@ -16,7 +16,7 @@ import anyio
 
 from reverie.session import Session, open_session
 from reverie.simulator import Engine, SimulatedModel, call, script
-from reverie.tools import Output, Registry, Tool, ToolContext
+from reverie.toolbox import Registry, Tool, ToolContext, ToolOutput
 from reverie.transcript import Block, UserMessage, parse
 from reverie.wire import ToolCall, tool_result
 from reverie.world import Notice
@@ -45,7 +45,7 @@ class SimpleTools:
         return tool_result(call.id, text)
 
 
-async def _unused(given: Given, context: ToolContext) -> Output:
+async def _unused(given: Given, context: ToolContext) -> ToolOutput:
     raise AssertionError("SimpleTools runs its own")
 
 

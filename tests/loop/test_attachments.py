@@ -10,8 +10,7 @@ import pytest
 from reverie.errors import NotFound
 from reverie.session import (
     Attachments,
-    Head,
-    bounded,
+    RequestHead,
     date_change,
     date_line,
     find_skills,
@@ -19,6 +18,7 @@ from reverie.session import (
     local_date,
     run_turn,
     skills_listed,
+    truncate_text,
 )
 from reverie.testing import ManualClock
 from reverie.transcript import Attached, UserMessage
@@ -179,10 +179,10 @@ def test_a_skill_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_long_text_is_cut_at_a_line_end_and_says_so() -> None:
     text = "a line\n" * 100
-    cut = bounded(text, 50)
+    cut = truncate_text(text, 50)
     assert cut == "a line\n" * 6 + "a line\n[cut at 50 bytes of 700]"
-    assert bounded(text, 700) == text
-    assert bounded("é" * 10, 3).startswith("é\n[cut")
+    assert truncate_text(text, 700) == text
+    assert truncate_text("é" * 10, 3).startswith("é\n[cut")
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_frontmatter(text: str, fields: dict[str, str], body: str) -> None:
 async def test_a_folder_that_is_gone_attaches_nothing(tmp_path: Path) -> None:
     model = simulated("done")
     async with opened(tmp_path, model) as session:
-        await session.append(Head(model.name, "Another.", context="Hello").record("test"))
+        await session.append(RequestHead(model.name, "Another.", context="Hello").record("test"))
         attachments = Attachments(tmp_path / "gone", bytes_each=10)
         await session.add("x")
         assert attachments.at_turn(session.view, 0.0) == ()

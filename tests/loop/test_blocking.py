@@ -15,7 +15,7 @@ import pytest
 
 import reverie
 from reverie.errors import InvalidMessage
-from reverie.session import Head, Session, open_session, run_turn
+from reverie.session import RequestHead, Session, open_session, run_turn
 from reverie.transcript import TurnEnded
 from reverie.wire import Request
 from reverie.world import Capabilities, Event
@@ -55,7 +55,7 @@ def test_every_call_reaches_the_one_session(tmp_path: Path) -> None:
         back = s.view.leaf
         s.run_turn(model, SimpleTools(echo=echo), "more")
         s.rewind(back)
-        s.append(Head(model.name, "Another.").record("asked for"))
+        s.append(RequestHead(model.name, "Another.").record("asked for"))
         s.add("again")
         request = s.prepare()
         s.observe({"content": [{"type": "text", "text": "three"}]})

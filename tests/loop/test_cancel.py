@@ -16,11 +16,11 @@ import pytest
 from anyio import lowlevel
 
 from reverie.agent import AgentOptions, open_agent
-from reverie.apps.cli import Cancelled, Desk, Printed
-from reverie.session import EVENTS, Library, run_turn
+from reverie.apps.cli import AnswerScreen, ChatController, TurnCancelled
+from reverie.session import EVENTS, SessionLibrary, run_turn
 from reverie.simulator import SimulatedModel
 from reverie.store import Project
-from reverie.tools import Command, Gathered, Output, Registry, Tool, ToolContext, run
+from reverie.toolbox import Command, OutputBuffer, Registry, Tool, ToolContext, ToolOutput, run
 from reverie.transcript import AssistantMessage, Sent, TurnEnded, UserMessage
 from reverie.wire import Request
 from reverie.world import Capabilities, Event
@@ -152,12 +152,12 @@ async def test_cancelling_the_stream_of_a_model_closes_it(tmp_path: Path) -> Non
 # --- other processes
 
 
-async def wait(given: dict[str, Any], context: ToolContext) -> Output:
+async def wait(given: dict[str, Any], context: ToolContext) -> ToolOutput:
     """A tool that runs a command and waits for it; harmless, so calls run side by side."""
-    gathered = Gathered(1_000)
+    gathered = OutputBuffer(1_000)
     argv = ["/bin/sh", "-c", str(given["command"])]
     await run(Command(argv, context.cwd, context.environ), gathered, 60)
-    return Output(gathered.text or "(nothing)")
+    return ToolOutput(gathered.text or "(nothing)")
 
 
 EXTRACTION = "REVERIE_FLAG_EXTRACT_MEMORIES"  # these tests count what the main agent sends
@@ -171,7 +171,7 @@ def wanted(folder: Path, **more: Any) -> AgentOptions:
 
 
 def newest(folder: Path) -> str:
-    library = Library.of(Project.at(folder / "project", home=folder / "home", environ={}))
+    library = SessionLibrary.of(Project.at(folder / "project", home=folder / "home", environ={}))
     return library.newest()
 
 
@@ -262,12 +262,12 @@ def settings_with_a_hook(folder: Path, event: str, marker: str) -> None:
 def live(folder: Path, step: str, marker: str) -> int:
     """The child's life: a desk with one turn, as `reverie -p` has it."""
     model = Course(folder, step, marker)
-    desk = Desk(Printed())
+    desk = ChatController(AnswerScreen())
     desk_tools = Registry([WAIT])
     with desk.open(wanted(folder), model, registry=desk_tools) as desk:
         try:
             desk.turn("go")
-        except Cancelled:
+        except TurnCancelled:
             return 130
     return 0
 

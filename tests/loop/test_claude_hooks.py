@@ -10,7 +10,7 @@ import pytest
 
 from reverie.session import Hooks, hooks_for, load_hooks
 from reverie.settings import DEFAULTS, claude_settings
-from reverie.store import Project, trusted
+from reverie.store import Project, decide
 from reverie.world import Notice
 from tests.loop.test_hooks import write
 
@@ -127,9 +127,9 @@ async def test_what_a_repository_brings_runs_only_once_it_is_trusted(place: Plac
         path = write(place.top / ".claude" / name, value)
         assert not (await place.hooks().run("PreToolUse", tool_name="Bash")).blocked
         assert "cannot run commands" in place.told
-        trusted.decide(place.home, path, path.read_bytes(), trusted=True)
+        decide(place.home, path, path.read_bytes(), trusted=True)
         assert (await place.hooks().run("PreToolUse", tool_name="Bash")).blocked
-        trusted.decide(place.home, path, path.read_bytes(), trusted=False)
+        decide(place.home, path, path.read_bytes(), trusted=False)
         place.notices.clear()
         assert len(place.hooks()) == 0
         assert place.told == ""

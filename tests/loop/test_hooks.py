@@ -28,7 +28,7 @@ from reverie.session import (
     load_hooks,
     run_turn,
 )
-from reverie.store import Project, trusted
+from reverie.store import Project, decide
 from reverie.transcript import Attached, UserMessage
 from reverie.world import Notice
 from tests.faults import open_files
@@ -240,7 +240,7 @@ def test_only_files_that_a_repository_cannot_bring_may_name_hooks(tmp_path: Path
         for name, problem in zip(("local", "project"), problems, strict=True)
     ] == [True, True]
     assert all("cannot run commands" in problem for problem in problems)
-    trusted.decide(tmp_path / "home", files["local"], files["local"].read_bytes(), trusted=True)
+    decide(tmp_path / "home", files["local"], files["local"].read_bytes(), trusted=True)
     commands, problems = loaded(tmp_path)
     assert commands == ["from policy", "from local", "from user"]
     assert len(problems) == 1

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import reverie
-from reverie.session import Spend, ToolEnded, TurnEvent, TurnLimits, run_turn
+from reverie.session import ToolEnded, TurnEvent, TurnLimits, TurnUsage, run_turn
 from reverie.simulator import Engine, Ledger, SimulatedModel
 from reverie.wire import Request
 from reverie.world import Event
@@ -77,7 +77,7 @@ async def test_the_work_of_a_round_does_not_grow_and_nothing_leaks(scale: Scale)
 
     with quick_folder() as folder:
         async with opened(folder, model) as session:
-            limits, spend = TurnLimits(rounds=rounds + 1), Spend()
+            limits, spend = TurnLimits(rounds=rounds + 1), TurnUsage()
             try:
                 given: Any = {"limits": limits, "spend": spend, "on_event": watch}
                 result = await run_turn(session, model, SimpleTools(echo=echo), "go", **given)

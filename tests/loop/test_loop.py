@@ -14,11 +14,11 @@ from reverie.session import (
     BEGIN,
     ROUND,
     Inbox,
-    Spend,
     ToolEnded,
     ToolStarted,
     TurnEvent,
     TurnLimits,
+    TurnUsage,
     run_turn,
 )
 from reverie.simulator import InjectedFault, SimulatedModel
@@ -159,7 +159,7 @@ async def test_max_cost_stops_before_the_request_that_would_exceed_it(tmp_path: 
         model = SimulatedModel()
         model.engine.answerer = lambda _: calls(("echo", {"text": "word " * 40}))
         async with opened(tmp_path / str(most), model) as session:
-            spend = Spend()
+            spend = TurnUsage()
             limits = TurnLimits(rounds=50, cost=most)
             result = await run_turn(session, model, ECHO, "go", limits=limits, spend=spend)
         assert result.outcome == "limit"
@@ -176,7 +176,7 @@ async def test_max_cost_stops_before_the_request_that_would_exceed_it(tmp_path: 
 @pytest.mark.spec("B18.max-cost")
 async def test_a_cap_counts_over_turns(tmp_path: Path) -> None:
     model = simulated("one", "two", "three")
-    spend = Spend()
+    spend = TurnUsage()
     async with opened(tmp_path, model) as session:
         await run_turn(session, model, ECHO, "go", spend=spend)
         limits = TurnLimits(cost=spend.weighted + 1)

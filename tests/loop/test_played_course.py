@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from reverie.agent import AgentOptions, open_agent
-from reverie.layers import collapse
+from reverie.layers import SEALED
 from reverie.testing import ScriptedModel, call, reply
 from reverie.transcript import Replaced, text_block
 from reverie.wire import Request
@@ -95,7 +95,7 @@ async def test_option_two_is_done_after_long_reads_and_cut_output_is_read_back(
         results = [await agent.turn(turn["turn"]) for turn in COURSE]
         entries = [e.record for e in agent.session.view.entries]
         assert agent.session.world.collapses
-    seals = [r for r in entries if isinstance(r, Replaced) and r.reason == collapse.SEALED]
+    seals = [r for r in entries if isinstance(r, Replaced) and r.reason == SEALED]
     assert seals
     assert len(player.shown) == len(player.answers)
     options = COURSE[0]["answers"][-1][0]

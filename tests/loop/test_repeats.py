@@ -12,7 +12,7 @@ from reverie.errors import ProviderError
 from reverie.session import AGAIN, Session, TurnLimits, run_turn
 from reverie.simulator import call
 from reverie.testing import ManualClock
-from reverie.tools import Registry
+from reverie.toolbox import Registry
 from reverie.transcript import UserMessage, text_block
 from reverie.wire import ToolCall, tool_result
 from tests.loop.stage import NOON, SimpleTools, opened, simulated

@@ -14,8 +14,7 @@ import pytest
 from reverie.errors import Incomplete, PromptTooLong, ProviderError, Refused
 from reverie.session import CALL_CUT_OFF, CUT_OFF, EMPTY, PAUSES, Session, TurnResult, run_turn
 from reverie.simulator import Engine, SimulatedAnswer, call, script, serving
-from reverie.transcript import AssistantMessage, Object, TurnEnded, blocks_of, text_of
-from reverie.transcript.tasks import Task
+from reverie.transcript import AssistantMessage, Object, Task, TurnEnded, blocks_of, text_of
 from reverie.world import ForkSpec, Notice
 from tests.loop.stage import SimpleTools, echo, opened
 from tests.providers.sessions import built

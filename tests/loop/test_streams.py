@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import PromptTooLong, Refused
-from reverie.session import TurnEvent, TurnUnderWay, run_turn
+from reverie.session import TurnEvent, TurnState, run_turn
 from reverie.simulator import SimulatedAnswer, SimulatedModel
 from reverie.transcript import blocks_of
 from reverie.wire import Request
@@ -79,10 +79,10 @@ async def test_one_answer_is_handed_over_and_a_refusal_is_raised(tmp_path: Path)
     model = simulated("whole", refusal)
     async with opened(tmp_path, model) as session:
         await session.add("go")
-        assert (await TurnUnderWay(session, model, NONE).ask()).text == "whole"
+        assert (await TurnState(session, model, NONE).ask()).text == "whole"
         await session.add("more")
         with pytest.raises(Refused):
-            await TurnUnderWay(session, model, NONE).ask()
+            await TurnState(session, model, NONE).ask()
 
 
 class TooLongOnce:

@@ -9,7 +9,7 @@ import pytest
 from reverie.embedded import EmbeddedModel
 from reverie.session import run_turn
 from reverie.simulator import call
-from reverie.tools import Registry, standard
+from reverie.toolbox import Registry, standard
 from reverie.transcript import UserMessage, dump, read, text_block
 from reverie.wire import ToolCall, tool_result
 from tests.loop.stage import opened, simulated

@@ -13,10 +13,10 @@ import pytest
 
 from reverie.agent import Agent, AgentOptions, open_agent
 from reverie.simulator import Engine, Given, SimulatedModel, call, last_text
-from reverie.store import trusted
+from reverie.store import decide
 from reverie.testing import ManualClock
-from reverie.tools import Lines, LongLine, servers_in
-from reverie.tools.mcp import client as connections
+from reverie.toolbox import Lines, LongLine, servers_in
+from reverie.toolbox import mcp_client as connections
 from reverie.transcript import Attached, Object, UserMessage
 from reverie.world import Notice
 from tests.loop.stage import alive, gone, until
@@ -263,13 +263,13 @@ async def test_what_a_repository_brings_starts_only_once_it_is_trusted(stage: St
         assert agent.toolbox.registry.get(ECHO) is None
         assert "its servers are not started (foreign)" in stage.told
         assert not alive(FOREIGN)
-    trusted.decide(stage.home, path, data, trusted=True)
+    decide(stage.home, path, data, trusted=True)
     async with stage.open() as agent:
         assert await asked(agent, "hello") == "heard hello"
     path.write_bytes(data + b" ")
     async with stage.open() as agent:
         assert agent.toolbox.registry.get(ECHO) is None
-    trusted.decide(stage.home, path, path.read_bytes(), trusted=False)
+    decide(stage.home, path, path.read_bytes(), trusted=False)
     stage.notices.clear()
     async with stage.open() as agent:
         assert agent.toolbox.registry.get(ECHO) is None

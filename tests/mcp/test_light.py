@@ -16,6 +16,6 @@ def test_no_sdk_is_loaded_before_it_is_used() -> None:
         "import reverie.agent.agent",
         "import reverie.apps.hook.events",
         "import reverie.apps.cli.app as a; a.build()",
-        "import reverie.apps.cli.install, reverie.apps.cli.trust, reverie.apps.cli.mcp",
+        "import reverie.apps.cli.install, reverie.apps.cli.trust, reverie.apps.cli.servers",
     ]
     assert not loaded("\n".join(lines)) & SDKS

@@ -6,20 +6,19 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-from reverie.memory import INDEX, IndexFault, index_of
-from reverie.memory.format import index as indexes
-from reverie.store import Memories, MemoryFolder
+from reverie.store import MemoryFolder, MemoryStore
+from reverie.topics import INDEX, IndexFault, check, index_of
 
 
 def index_faults(memory: MemoryFolder, key: str = INDEX) -> tuple[IndexFault, ...]:
     """What is wrong with an index."""
     below = key.removesuffix(INDEX)
     own = [one.key.removeprefix(below) for one in memory.scan() if index_of(one.key) == key]
-    return indexes.check(memory.index(key), own, width=memory.limits.width)
+    return check(memory.index(key), own, width=memory.limits.width)
 
 
-def opened(base: Path, **more: Any) -> Memories:
+def opened(base: Path, **more: Any) -> MemoryStore:
     """The memory of one project, with a clock that counts."""
     ticks, project = itertools.count(1.0), base / "p"
     memory, history = project / "memory", project / "memory-history"
-    return Memories(memory, history, base, now=lambda: next(ticks), **more)
+    return MemoryStore(memory, history, base, now=lambda: next(ticks), **more)

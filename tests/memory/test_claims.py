@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory import MAX, Claim
-from reverie.memory.claims import claims
+from reverie.topics import MAX, Claim, find_claims
 
 pytestmark = pytest.mark.spec("B8")
 
 
 def found(text: str) -> set[tuple[str, str]]:
-    return {(c.kind, c.text) for c in claims(text)}
+    return {(c.kind, c.text) for c in find_claims(text)}
 
 
 COMMIT = "9fceb02d0ae598e95dc970b74767f19372d61af8"
@@ -61,7 +60,7 @@ def test_what_a_text_names(text: str, wanted: set[tuple[str, str]]):
 
 
 def test_a_flag_of_another_program_and_a_branch_are_not_sure():
-    named = claims("`git commit --no-verify`, `feature/x`, `--fast`, `bin/run --slow`")
+    named = find_claims("`git commit --no-verify`, `feature/x`, `--fast`, `bin/run --slow`")
     unsure = ("--no-verify", "feature/x", "bin/run")
     known = dict.fromkeys(unsure, False) | dict.fromkeys(("--fast", "--slow"), True)
     assert {c.text: c.sure for c in named} == known
@@ -82,20 +81,20 @@ def test_a_flag_of_another_program_and_a_branch_are_not_sure():
     ],
 )
 def test_a_symbol_knows_the_file_it_is_said_to_stand_in(text: str, near: str):
-    assert [c.near for c in claims(text) if c.kind == "symbol"] == [near]
+    assert [c.near for c in find_claims(text) if c.kind == "symbol"] == [near]
 
 
 def test_each_once_with_its_first_line_and_bounded():
     many = "\n".join(f"see src/f{n}.py and src/f{n}.py" for n in range(500))
-    out = claims(many)
+    out = find_claims(many)
     assert len(out) == MAX
     assert out[0] == Claim("path", "src/f0.py", 1)
     assert out[5].line == 6
-    assert len(claims("`" + "a/" * 100_000 + "b.py`")) <= 1
+    assert len(find_claims("`" + "a/" * 100_000 + "b.py`")) <= 1
 
 
 @given(st.text(max_size=2_000))
 def test_any_text_has_claims_of_one_line_without_marks(text: str):
-    for claim in claims(text):
+    for claim in find_claims(text):
         assert 1 < len(claim.text) <= 200
         assert not set(claim.text) & set('\n<>`"$|')

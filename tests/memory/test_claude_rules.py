@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from reverie.agent import Agent, AgentOptions, open_agent
-from reverie.memory import rule_paths
 from reverie.session import find_skills, instruction_files, path_rules
 from reverie.settings import Settings
 from reverie.simulator import Engine, Given, SimulatedModel, call, last_text
 from reverie.store import Project
 from reverie.testing import ManualClock
+from reverie.topics import rule_paths
 from reverie.transcript import Attached, Object
 from tests.session.compacts import ASKED, NOTES, a_summary
 from tests.session.test_restoring import restored

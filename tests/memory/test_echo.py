@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory import LOOKED_AT, Passages, content, is_said
-from reverie.memory.echo import echo, sentences
+from reverie.topics import LOOKED_AT, PassageIndex, content, echo, is_said, sentences
 
 pytestmark = pytest.mark.spec("B5")
 TABS = "Indent with tabs, never with spaces.\n\n**Why:** the linter of the team rejects spaces."
@@ -16,12 +15,12 @@ CHINESE = "代码缩进使用制表符，不要使用空格。团队的检查工
 INDEX = "- [Tabs](tabs.md) — indentation\n- [Deploy](deploy.md) — billing deploys on Tuesdays"
 
 
-def injected() -> Passages:
-    return Passages(("memory", text) for text in (TABS, BILLING, CHINESE, INDEX))
+def injected() -> PassageIndex:
+    return PassageIndex(("memory", text) for text in (TABS, BILLING, CHINESE, INDEX))
 
 
-def heard(*said: str) -> Passages:
-    return Passages((f"m{n}", text) for n, text in enumerate(said))
+def heard(*said: str) -> PassageIndex:
+    return PassageIndex((f"m{n}", text) for n, text in enumerate(said))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +65,7 @@ def test_a_long_text_does_not_contain_everything() -> None:
         return kind + "".join("kmpqrtvwxz"[int(digit)] for digit in f"{n:03}")
 
     page = " ".join(f"{word('Ba', n)} speaks of {word('do', n)}." for n in range(400))
-    passages = Passages([("page", page)])
+    passages = PassageIndex([("page", page)])
     near = f"{word('Ba', 90)} speaks of {word('do', 91)} and {word('do', 92)}."
     far = f"{word('Ba', 3)} speaks of {word('do', 90)} and {word('do', 311)}."
     assert echo([near], passages, heard()) is not None
@@ -74,23 +73,23 @@ def test_a_long_text_does_not_contain_everything() -> None:
 
 
 def test_lines_of_an_index_stand_alone() -> None:
-    passages = Passages([("index", "- [Deploy](d.md) — the window\n- [Otter](o.md) — staging")])
+    passages = PassageIndex([("index", "- [Deploy](d.md) — the window\n- [Otter](o.md) — staging")])
     about = content("Deploys of Otter go to staging in the window.")
     assert not is_said(about, passages.best(about))
 
 
 def test_windows_do_not_reach_from_one_text_into_the_next() -> None:
     many = ["alpha beta gamma"] + [f"word{n} " * 3 for n in range(200)]
-    passages = Passages([("a", "alpha beta"), ("b", "gamma delta"), ("c", " ".join(many))])
+    passages = PassageIndex([("a", "alpha beta"), ("b", "gamma delta"), ("c", " ".join(many))])
     assert passages.best(content("alpha beta gamma")).source == "c"
-    two = Passages([("a", "alpha beta"), ("b", "gamma delta")])
+    two = PassageIndex([("a", "alpha beta"), ("b", "gamma delta")])
     assert two.best(content("beta gamma")).share == 0.5
 
 
 def test_what_says_too_little_is_no_echo() -> None:
     assert echo(["Why", "The user", ""], injected(), heard()) is None
     assert echo([], injected(), heard()) is None
-    assert echo([TABS], Passages(), heard()) is None
+    assert echo([TABS], PassageIndex(), heard()) is None
 
 
 def test_of_a_huge_text_beginning_and_end_are_read() -> None:
@@ -102,12 +101,12 @@ def test_of_a_huge_text_beginning_and_end_are_read() -> None:
 
 @given(st.lists(st.text(max_size=200), max_size=4), st.lists(st.text(max_size=200), max_size=4))
 def test_it_is_total_and_a_text_echoes_itself(texts: list[str], others: list[str]) -> None:
-    passages = Passages((str(n), text) for n, text in enumerate(texts))
+    passages = PassageIndex((str(n), text) for n, text in enumerate(texts))
     echo(others, passages, heard(*others))
     for text in texts:
         parts = sentences(text)
         if sum(len(content(part)) for part in parts if len(content(part)) > 1) > 0:
-            assert echo(parts, passages, Passages()) is not None
+            assert echo(parts, passages, PassageIndex()) is not None
 
 
 def test_it_is_the_same_every_time() -> None:
@@ -117,7 +116,7 @@ def test_it_is_the_same_every_time() -> None:
 
 
 def test_a_number_from_one_sentence_does_not_go_with_another() -> None:
-    injected = Passages([("a.md", "The review is on 3 May. The demo is on 4 June.")])
-    said = Passages([("user", "The demo is on 3 June.")])
+    injected = PassageIndex([("a.md", "The review is on 3 May. The demo is on 4 June.")])
+    said = PassageIndex([("user", "The demo is on 3 June.")])
     assert echo(["The demo is on 3 June."], injected, said) is None
-    assert echo(["The demo is on 4 June."], injected, Passages()) is not None
+    assert echo(["The demo is on 4 June."], injected, PassageIndex()) is not None

@@ -9,8 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import InvalidInput
-from reverie.memory import TopicFile
-from reverie.memory.format import entry, frontmatter
+from reverie.topics import (
+    BOM,
+    MAX_BYTES,
+    TopicFile,
+    edit,
+    index_of,
+    is_topic,
+    key_for,
+    new,
+    parse_frontmatter,
+    scalar,
+)
 
 pytestmark = pytest.mark.spec("7.folder")
 
@@ -156,29 +166,27 @@ def test_what_cannot_be_edited_says_so() -> None:
     with pytest.raises(InvalidInput, match="only 4 were read"):
         TopicFile("a.md", b"part", size=5).with_body("new")
     with pytest.raises(InvalidInput, match="does not fit"):
-        TopicFile("a.md", PLAIN).with_value("x" * frontmatter.MAX_BYTES, "description")
+        TopicFile("a.md", PLAIN).with_value("x" * MAX_BYTES, "description")
 
 
 def test_a_new_entry_is_read_back_as_it_was_meant() -> None:
-    one = entry.new(
-        "a.md", name="yes", description="a: b #c\n*d*", type="user", body="**Why:** x\n"
-    )
+    one = new("a.md", name="yes", description="a: b #c\n*d*", type="user", body="**Why:** x\n")
     assert (one.name, one.description, one.type) == ("yes", "a: b #c *d*", "user")
     assert one.data.endswith(b"---\n\n**Why:** x\n")
     with pytest.raises(InvalidInput, match="no such type"):
-        entry.new("a.md", name="n", description="d", type="note", body="")
+        new("a.md", name="n", description="d", type="note", body="")
     with pytest.raises(InvalidInput, match="too long"):
-        entry.new("a.md", name="n", description="d " * 5_000, type="user", body="")
+        new("a.md", name="n", description="d " * 5_000, type="user", body="")
     with pytest.raises(InvalidInput, match="Unicode"):
-        entry.new("a.md", name="n", description="d", type="user", body="\ud800")
+        new("a.md", name="n", description="d", type="user", body="\ud800")
 
 
 def test_keys_say_what_a_file_is() -> None:
     topics = ["a.md", "team/b.md", "x/logs/c.md", "logs.md", "A.MD"]
     others = ["MEMORY.md", "team/MEMORY.md", "memory.md", "logs/2026/01/x.md", "a.txt", ".lock"]
-    assert [entry.is_topic(key) for key in (*topics, *others)] == [True] * 5 + [False] * 6
-    assert entry.index_of("team/a.md") == "team/MEMORY.md"
-    assert entry.index_of("teams/a.md") == "MEMORY.md"
+    assert [is_topic(key) for key in (*topics, *others)] == [True] * 5 + [False] * 6
+    assert index_of("team/a.md") == "team/MEMORY.md"
+    assert index_of("teams/a.md") == "MEMORY.md"
 
 
 @pytest.mark.parametrize(
@@ -195,7 +203,7 @@ def test_keys_say_what_a_file_is() -> None:
     ],
 )
 def test_a_key_is_made_from_a_name(name: str, kind: str, key: str) -> None:
-    assert entry.key_for(name, kind, frozenset({"user_x.md", "user_x_2.md"})) == key
+    assert key_for(name, kind, frozenset({"user_x.md", "user_x_2.md"})) == key
 
 
 # -- properties ------------------------------------------------------------------------
@@ -208,7 +216,7 @@ ENDS = st.sampled_from([b"\n", b"\r\n", b"\r"])
 @given(st.binary(max_size=300))
 def test_no_bytes_break_the_reader(data: bytes) -> None:
     for one in (data, b"---\n" + data + b"\n---\nx"):
-        front = frontmatter.parse(one)
+        front = parse_frontmatter(one)
         assert 0 <= front.body <= len(one)
         assert not front.fault or not front.fields
         found = TopicFile("a.md", one)
@@ -217,8 +225,8 @@ def test_no_bytes_break_the_reader(data: bytes) -> None:
 
 @given(VALUES)
 def test_a_value_is_read_back_as_written(value: str) -> None:
-    data = f"---\nname: {frontmatter.scalar(value)}\n---\n".encode()
-    assert frontmatter.parse(data).get("name") == value
+    data = f"---\nname: {scalar(value)}\n---\n".encode()
+    assert parse_frontmatter(data).get("name") == value
     assert TopicFile("a.md", PLAIN).with_value(value, "name").front.get("name") == value
 
 
@@ -233,16 +241,16 @@ def test_a_value_is_read_back_as_written(value: str) -> None:
 def test_an_edit_touches_one_line(
     fields: dict[str, str], end: bytes, bom: bool, body: bytes, value: str, data: st.DataObject
 ) -> None:
-    rows = [f"{key}: {frontmatter.scalar(text)}".encode() for key, text in fields.items()]
+    rows = [f"{key}: {scalar(text)}".encode() for key, text in fields.items()]
     rows.insert(len(rows) // 2, b"own: \xff\xfe kept")
-    mark = frontmatter.BOM if bom else b""
+    mark = BOM if bom else b""
     file = mark + end.join((b"---", *rows, b"---", body))
-    front = frontmatter.parse(file)
+    front = parse_frontmatter(file)
     assert [front.get(key) for key in fields] == list(fields.values())
     key = data.draw(st.sampled_from(sorted(fields)))
-    changed = frontmatter.edit(file, (key,), value)
+    changed = edit(file, (key,), value)
     place = next(n for n, row in enumerate(rows) if row.startswith(f"{key}:".encode()))
-    rows[place] = f"{key}: {frontmatter.scalar(value)}".encode()
+    rows[place] = f"{key}: {scalar(value)}".encode()
     assert changed == mark + end.join((b"---", *rows, b"---", body))
 
 
@@ -250,6 +258,6 @@ def test_an_edit_touches_one_line(
 def test_a_made_key_is_one_the_store_takes(name: str, kind: str) -> None:
     from reverie.store import check_key
 
-    key = entry.key_for(name, kind)
+    key = key_for(name, kind)
     assert check_key(key) == key
     assert re.search(r"\.md\Z", key)

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory import (
+from reverie.consolidation import (
     DropReason,
-    Lost,
-    Reason,
+    LostFact,
+    RemovalReason,
     Tombstone,
+    fact_verdict,
     facts_of,
     reasons_block,
     reasons_in,
-    verdict,
 )
 
 pytestmark = pytest.mark.spec("B6")
@@ -27,13 +27,13 @@ OLD = (
 NOW = 1_790_000_000.0
 
 
-def texts(found: tuple[Lost, ...]) -> list[str]:
+def texts(found: tuple[LostFact, ...]) -> list[str]:
     return [one.text for one in found]
 
 
-def gone(old: str, new: str, *reasons: Reason, now: float = NOW) -> list[str]:
+def gone(old: str, new: str, *reasons: RemovalReason, now: float = NOW) -> list[str]:
     after = {"a.md": new.encode()} if new else {}
-    return texts(verdict({"a.md": old.encode()}, after, reasons, now=now).lost)
+    return texts(fact_verdict({"a.md": old.encode()}, after, reasons, now=now).lost)
 
 
 def test_every_kind_of_passage_is_a_fact() -> None:
@@ -64,13 +64,13 @@ def test_what_only_looks_different_is_kept(new: str) -> None:
 
 def test_facts_may_move_to_another_file() -> None:
     rest = {"b.md": OLD.encode(), "a.md": (HEAD + "Nothing.\n").encode()}
-    assert verdict({"a.md": OLD.encode()}, rest).lost == ()
+    assert fact_verdict({"a.md": OLD.encode()}, rest).lost == ()
 
 
 def test_other_words_are_a_loss_however_alike() -> None:
     said = "Deployments never happen on a Friday."
     assert gone(OLD, OLD.replace("Never deploy on Friday.", said)) == ["Never deploy on Friday."]
-    why = Reason("merged_into", "a.md", "a.md", "Never deploy on Friday.")
+    why = RemovalReason("merged_into", "a.md", "a.md", "Never deploy on Friday.")
     assert gone(OLD, OLD.replace("Never deploy on Friday.", said), why) != []
     longer = "All know: never deploy on Friday, Rosa says."
     assert gone(OLD, OLD.replace("Never deploy on Friday.", longer)) == []
@@ -102,18 +102,20 @@ TWINS = [
 def test_a_near_twin_is_not_where_a_fact_went(one: str, other: str, why: DropReason) -> None:
     old = {"a.md": one.encode(), "b.md": other.encode()}
     new = {"b.md": old["b.md"]}
-    assert texts(verdict(old, new, [Reason(why, "a.md", "b.md")]).lost) == [one]
+    assert texts(fact_verdict(old, new, [RemovalReason(why, "a.md", "b.md")]).lost) == [one]
 
 
 def test_what_replaced_a_fact_is_told_with_it() -> None:
     new = OLD.replace("31", "40")
     said, by = "The limit is 31 characters.", "The limit is 40 characters."
-    why = Reason("contradicted_by", "a.md", "a.md", said, by)
-    found = verdict({"a.md": OLD.encode()}, {"a.md": new.encode()}, [why])
+    why = RemovalReason("contradicted_by", "a.md", "a.md", said, by)
+    found = fact_verdict({"a.md": OLD.encode()}, {"a.md": new.encode()}, [why])
     assert found.lost == ()
     assert found.tombstones == (Tombstone("a.md", said, "contradicted_by", "a.md", by),)
-    other = Reason("contradicted_by", "a.md", "a.md", said, "The limit is 50 characters.")
-    assert texts(verdict({"a.md": OLD.encode()}, {"a.md": new.encode()}, [other]).lost) == [said]
+    other = RemovalReason("contradicted_by", "a.md", "a.md", said, "The limit is 50 characters.")
+    assert texts(fact_verdict({"a.md": OLD.encode()}, {"a.md": new.encode()}, [other]).lost) == [
+        said
+    ]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,7 @@ def test_a_date_written_out_is_no_loss_and_one_left_out_is() -> None:
 
 def test_everything_gone_is_everything_lost() -> None:
     assert len(gone(OLD, "")) == len(facts_of(OLD))
-    claimed = Reason("merged_into", "a.md", "nowhere.md")
+    claimed = RemovalReason("merged_into", "a.md", "nowhere.md")
     assert len(gone(OLD, "", claimed)) == len(facts_of(OLD))
 
 
@@ -152,7 +154,7 @@ def test_a_reason_must_name_a_file_that_says_something_like_it() -> None:
     old = {"a.md": OLD.encode(), "b.md": (HEAD + "Lunch is at noon.\n").encode()}
     new = {"b.md": old["b.md"]}
     for why in ("merged_into", "duplicate_of", "superseded_by", "contradicted_by"):
-        left = verdict(old, new, [Reason(why, "a.md", "b.md")]).lost
+        left = fact_verdict(old, new, [RemovalReason(why, "a.md", "b.md")]).lost
         assert "The limit is 31 characters." in texts(left), why
         told = "nothing like it" if why.endswith("ed_by") else "words do not stand"
         assert any(told in one.note for one in left)
@@ -161,22 +163,22 @@ def test_a_reason_must_name_a_file_that_says_something_like_it() -> None:
 def test_merged_needs_every_number_and_name() -> None:
     old = {"a.md": b"Questions go to Pavel, extension 4802, before noon.\n"}
     almost = {"b.md": b"Questions go to Pavel, extension 4811, before noon.\n"}
-    assert verdict(old, almost, [Reason("merged_into", "a.md", "b.md")]).lost
+    assert fact_verdict(old, almost, [RemovalReason("merged_into", "a.md", "b.md")]).lost
     other = {"b.md": b"Rosa: *questions* go to Pavel,\nextension 4802, before noon. Not later.\n"}
-    assert verdict(old, other, [Reason("merged_into", "a.md", "b.md")]).lost == ()
+    assert fact_verdict(old, other, [RemovalReason("merged_into", "a.md", "b.md")]).lost == ()
 
 
 def test_contradicted_needs_the_subject_with_another_value() -> None:
     new = OLD.replace("The limit is 31 characters.", "The limit is 40 characters.")
     said = "The limit is 31 characters."
-    assert gone(OLD, new, Reason("contradicted_by", "a.md", "a.md", said)) == []
-    other = Reason("contradicted_by", "a.md", "a.md", "Never deploy on Friday.")
+    assert gone(OLD, new, RemovalReason("contradicted_by", "a.md", "a.md", said)) == []
+    other = RemovalReason("contradicted_by", "a.md", "a.md", "Never deploy on Friday.")
     assert gone(OLD, new, other) == [said]
 
 
 def test_expired_needs_a_date_that_has_passed() -> None:
     old = HEAD + "The freeze ends on 2026-01-05.\n"
-    why = Reason("expired", "a.md")
+    why = RemovalReason("expired", "a.md")
     assert gone(old, HEAD + "x\n", why) == []
     assert gone(old, HEAD + "x\n", why, now=1_700_000_000.0) != []
     assert gone(OLD, HEAD + "x\n", why) != []
@@ -184,10 +186,10 @@ def test_expired_needs_a_date_that_has_passed() -> None:
 
 def test_a_pointer_may_go_only_where_it_led_nowhere() -> None:
     index = b"- [A](a.md) \xe2\x80\x94 the secret handshake of 1912\n"
-    why = Reason("pointer", "MEMORY.md")
-    assert verdict({"MEMORY.md": index}, {"MEMORY.md": b""}, [why]).lost == ()
+    why = RemovalReason("pointer", "MEMORY.md")
+    assert fact_verdict({"MEMORY.md": index}, {"MEMORY.md": b""}, [why]).lost == ()
     files = {"MEMORY.md": index, "a.md": b"Something else.\n"}
-    left = verdict(files, {"MEMORY.md": b"", "a.md": files["a.md"]}, [why]).lost
+    left = fact_verdict(files, {"MEMORY.md": b"", "a.md": files["a.md"]}, [why]).lost
     assert texts(left) == ["A", "the secret handshake of 1912"]
 
 
@@ -199,8 +201,8 @@ def test_chinese_facts_are_compared_too() -> None:
 
 def test_reasons_pass_through_text() -> None:
     every = (
-        Reason("merged_into", "a.md", "b.md"),
-        Reason("contradicted_by", "c.md", "d.md", 'the "limit" is\n```31'),
+        RemovalReason("merged_into", "a.md", "b.md"),
+        RemovalReason("contradicted_by", "c.md", "d.md", 'the "limit" is\n```31'),
     )
     text = f"orient: done\n\n{reasons_block(every)}\n"
     assert reasons_in(text) == every
@@ -211,5 +213,5 @@ def test_reasons_pass_through_text() -> None:
 @given(st.text(max_size=400), st.text(max_size=200))
 def test_any_text_is_compared_and_the_same_text_loses_nothing(text: str, other: str) -> None:
     data = text.encode("utf-8", "replace")
-    assert verdict({"a.md": data}, {"b.md": data}).lost == ()
-    verdict({"a.md": data, "MEMORY.md": data}, {"a.md": other.encode("utf-8", "replace")})
+    assert fact_verdict({"a.md": data}, {"b.md": data}).lost == ()
+    fact_verdict({"a.md": data, "MEMORY.md": data}, {"a.md": other.encode("utf-8", "replace")})

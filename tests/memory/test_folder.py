@@ -19,14 +19,13 @@ from reverie.errors import (
     StoreError,
     WriteFailed,
 )
-from reverie.memory import IndexLimits, newest_first
-from reverie.memory.format import entry
 from reverie.session import gather, index_files
 from reverie.settings import Settings
 from reverie.store import (
     MAX_INDEX,
     Changed,
     MemoryFolder,
+    PendingWrite,
     Project,
     digest,
     is_temporary,
@@ -34,7 +33,7 @@ from reverie.store import (
     take,
     take_turn,
 )
-from reverie.store.memory import FileChange
+from reverie.topics import IndexLimits, new, newest_first
 from reverie.world import Notice
 from tests.faults import Ack, Death, Outcome, every_error, every_kill, quick_folder, run_with_error
 from tests.memory.folders import index_faults
@@ -43,7 +42,7 @@ pytestmark = pytest.mark.spec("7.folder")
 
 
 def topic(name: str, about: str = "about it", kind: str = "user") -> bytes:
-    return entry.new("x.md", name=name, description=about, type=kind, body="Body.").data
+    return new("x.md", name=name, description=about, type=kind, body="Body.").data
 
 
 @pytest.fixture
@@ -102,7 +101,7 @@ def test_a_removal_takes_file_and_pointers(memory: MemoryFolder) -> None:
     gone = memory.remove("a.md")
     assert memory.index().data == "- [Bee](b.md) — about it\n".encode()
     assert memory.keys() == ("b.md",)
-    assert gone.changes[-1] == FileChange("a.md", topic("Ay"), None)
+    assert gone.changes[-1] == PendingWrite("a.md", topic("Ay"), None)
     with pytest.raises(NotFound):
         memory.remove("a.md")
 
@@ -185,7 +184,7 @@ def test_a_guard_sees_every_byte_and_may_refuse(tmp_path: Path) -> None:
 
 
 def test_whoever_keeps_history_is_told_each_change(tmp_path: Path) -> None:
-    told: list[FileChange] = []
+    told: list[PendingWrite] = []
     with MemoryFolder(tmp_path / "m", landed=told.append) as memory:
         memory.save("a.md", topic("Ay"))
         memory.save("a.md", topic("Ay", "more"))

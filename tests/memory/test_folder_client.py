@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from reverie.memory.format import entry
 from reverie.store import MemoryFolder, project_folder
+from reverie.topics import new
 from tests.mcp.client import CLAUDE, call, rule, run_client, said
 from tests.memory.client import claude_under_test
 from tests.memory.folders import index_faults
 
 pytestmark = [pytest.mark.spec("B16"), pytest.mark.doors, pytest.mark.needs("bwrap", "git")]
 
-OURS = entry.new(
+OURS = new(
     "feedback_ours.md",
     name="Minimal diffs",
     description="How much of a file an edit may touch: only what is needed",

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory.format import entry
-from reverie.store import Changed, MemoryFolder, digest, is_temporary
-from reverie.store.memory import FileChange
+from reverie.store import Changed, MemoryFolder, PendingWrite, digest, is_temporary
+from reverie.topics import new
 from tests.conftest import Scale
 from tests.faults import quick_folder
 from tests.memory.folders import index_faults
@@ -23,10 +22,10 @@ HISTORY = "history.jsonl"
 
 
 def topic(name: str, body: str) -> bytes:
-    return entry.new("x.md", name=name, description=f"of {name}", type="user", body=body).data
+    return new("x.md", name=name, description=f"of {name}", type="user", body=body).data
 
 
-def noted(memory: MemoryFolder, change: FileChange) -> None:
+def noted(memory: MemoryFolder, change: PendingWrite) -> None:
     """What a keeper of history would do: one line for each change, under the folder's lock."""
     marks = [None if one is None else digest(one) for one in (change.before, change.after)]
     memory.files.append_line(HISTORY, json.dumps([change.key, *marks]).encode())

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory import (
+from reverie.recall import (
     CLEAR,
     MARGIN,
     MAX_SENTENCES,
@@ -16,10 +16,10 @@ from reverie.memory import (
     evidence,
     find_terms,
     least,
+    sentences,
     telling,
 )
-from reverie.memory.recall.gate import sentences
-from reverie.text.tokens import terms
+from reverie.text import terms
 
 pytestmark = pytest.mark.spec("8.gate")
 

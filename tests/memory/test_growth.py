@@ -19,9 +19,20 @@ from typing import Any
 import pytest
 
 from reverie.errors import PathRefused, ReverieError, SecretFound
-from reverie.memory import OUTSIDE, Origin, Trust, Version, new
-from reverie.store import Folder, History, Journal, LongIndexes, Memories, growing, heads
-from reverie.upkeep import ForgetRun, exported_files, restore
+from reverie.memory import ForgetRun, exported_files, restore
+from reverie.store import (
+    CACHE_NAME,
+    FOLD,
+    Folder,
+    History,
+    Journal,
+    LongIndexes,
+    MemoryStore,
+    mend,
+    observe_file,
+    tail,
+)
+from reverie.topics import OUTSIDE, Origin, Trust, Version, new
 from reverie.world import say_nothing
 from tests.conftest import Scale
 from tests.faults import (
@@ -48,7 +59,7 @@ UNDO = Origin("undo", Trust.USER)
 MILL = "The mill stands by the river."
 
 
-def opened(base: Path) -> Memories:
+def opened(base: Path) -> MemoryStore:
     return folders.opened(base, long_index=0)
 
 
@@ -57,7 +68,7 @@ def topic(name: str, text: str = "text", about: str = "") -> bytes:
     return new("t.md", name=name, description=told, type="project", body=text).data
 
 
-def filled(base: Path, count: int) -> Memories:
+def filled(base: Path, count: int) -> MemoryStore:
     memories = opened(base)
     rows: list[str] = []
     for number in range(count):
@@ -74,11 +85,11 @@ def memories(tmp_path: Path):
         yield found
 
 
-def lines(memories: Memories) -> list[str]:
+def lines(memories: MemoryStore) -> list[str]:
     return memories.folder.index_data().decode().splitlines()
 
 
-def pieces(memories: Memories) -> list[bytes]:
+def pieces(memories: MemoryStore) -> list[bytes]:
     """The bytes of each version of the index, oldest first."""
     steps = memories.history.log("MEMORY.md")
     return [memories.history.content(step.after) for step in steps]
@@ -128,7 +139,7 @@ def test_a_save_costs_the_same_with_ten_times_the_memories(scale: Scale) -> None
             found[count] += [costs(fresh)]
         for one, ten in zip(found[small], found[large], strict=True):
             assert ten["wchar"] < one["wchar"] + 2_000
-            assert ten["rchar"] < one["rchar"] + 2 * heads.FOLD
+            assert ten["rchar"] < one["rchar"] + 2 * FOLD
             assert ten["syscr"] < one["syscr"] + 60
             assert ten["os.fsync"] <= one["os.fsync"] + 1  # one more where a folder is new
             assert ten["os.listdir"] == 0
@@ -139,7 +150,7 @@ def test_a_save_costs_the_same_with_ten_times_the_memories(scale: Scale) -> None
 
 
 def test_a_new_pointer_is_one_line_more_and_the_rest_of_the_index_stays(
-    memories: Memories,
+    memories: MemoryStore,
 ) -> None:
     before, inode = memories.folder.index_data(), os.stat(memories.root / "MEMORY.md").st_ino
     memories.save("new.md", topic("New"), AGENT)
@@ -149,7 +160,7 @@ def test_a_new_pointer_is_one_line_more_and_the_rest_of_the_index_stays(
     whole(memories)
 
 
-def test_a_pointer_that_is_there_stays_and_a_changed_one_is_changed(memories: Memories) -> None:
+def test_a_pointer_that_is_there_stays_and_a_changed_one_is_changed(memories: MemoryStore) -> None:
     memories.save("new.md", topic("New"), AGENT)
     memories.save("new.md", topic("New", "other words"), AGENT)
     assert lines(memories)[-1] == "- [New](new.md) — about New"
@@ -162,16 +173,18 @@ def test_a_pointer_that_is_there_stays_and_a_changed_one_is_changed(memories: Me
     whole(memories)
 
 
-def test_a_long_index_stays_known_where_one_of_its_pointers_is_changed(memories: Memories) -> None:
+def test_a_long_index_stays_known_where_one_of_its_pointers_is_changed(
+    memories: MemoryStore,
+) -> None:
     memories.save("new.md", topic("New"), AGENT)
     memories.save("t00001.md", topic("T1", "x", "told anew"), AGENT)
     known = memories.history.heads.index("MEMORY.md")
     assert known is not None  # so that the next save need not read it
-    assert known.seen == growing.seen(memories.folder.files, "MEMORY.md")
+    assert known.seen == observe_file(memories.folder.files, "MEMORY.md")
     assert known.lines == 4
 
 
-def test_what_stands_behind_the_pointers_stays_behind_them(memories: Memories) -> None:
+def test_what_stands_behind_the_pointers_stays_behind_them(memories: MemoryStore) -> None:
     with open(memories.root / "MEMORY.md", "ab") as file:
         file.write(b"\nKeep this short.\n")
     memories.save("new.md", topic("New"), AGENT)
@@ -181,7 +194,7 @@ def test_what_stands_behind_the_pointers_stays_behind_them(memories: Memories) -
 
 
 @pytest.mark.parametrize("edit", ["line", "removed", "replaced"])
-def test_an_index_that_others_changed_is_read_again(memories: Memories, edit: str) -> None:
+def test_an_index_that_others_changed_is_read_again(memories: MemoryStore, edit: str) -> None:
     memories.save("a.md", topic("A"), AGENT)
     file = memories.root / "MEMORY.md"
     if edit == "line":
@@ -223,7 +236,7 @@ def test_a_save_just_made_is_found_by_its_words_and_by_its_name(tmp_path: Path) 
 
 
 def test_a_pointer_taken_out_right_after_its_save_is_put_back_by_the_next(
-    memories: Memories,
+    memories: MemoryStore,
 ) -> None:
     memories.save("a.md", topic("A"), AGENT)
     memories.save("b.md", topic("B"), AGENT)
@@ -234,7 +247,7 @@ def test_a_pointer_taken_out_right_after_its_save_is_put_back_by_the_next(
     whole(memories)
 
 
-def test_a_twin_is_known_from_the_database_too(memories: Memories) -> None:
+def test_a_twin_is_known_from_the_database_too(memories: MemoryStore) -> None:
     memories.save("mill.md", topic("Mill"), AGENT)
     memories.history.heads.keep()
     with opened(memories.home) as later:
@@ -244,11 +257,11 @@ def test_a_twin_is_known_from_the_database_too(memories: Memories) -> None:
             later.save("Mill.md", topic("Mill"), AGENT)
 
 
-def test_what_is_known_does_not_grow_by_being_kept(memories: Memories) -> None:
+def test_what_is_known_does_not_grow_by_being_kept(memories: MemoryStore) -> None:
     for number in range(3):
         memories.save("a.md", topic("A", f"text {number}"), AGENT)
         memories.history.heads.keep()
-    with contextlib.closing(sqlite3.connect(memories.history.files.root / heads.NAME)) as base:
+    with contextlib.closing(sqlite3.connect(memories.history.files.root / CACHE_NAME)) as base:
         tables = ("place", "pending", "looks", "pointer", "file")
         counts = [base.execute(f"SELECT COUNT(*) FROM {one}").fetchone()[0] for one in tables]
     assert counts == [1, 0, 1, 4, 5]
@@ -257,19 +270,19 @@ def test_what_is_known_does_not_grow_by_being_kept(memories: Memories) -> None:
 def test_a_piece_of_a_line_is_cut_off_for_good_and_a_whole_one_stays(tmp_path: Path) -> None:
     files, first, line = Folder(tmp_path), b"- [A](a.md)\n", "- [B](b.md)\n"
     step = Version("v", "MEMORY.md", "", "", 1.0, AGENT, added=line, size=len(first))
-    assert not growing.mend(files, step)  # there is no such file at all
+    assert not mend(files, step)  # there is no such file at all
     (tmp_path / "MEMORY.md").write_bytes(first + line[:5].encode())
     with shim(Plan(0)) as seen:
-        assert not growing.mend(files, step)
+        assert not mend(files, step)
     assert (tmp_path / "MEMORY.md").read_bytes() == first
     names = seen.names()
     assert "os.fsync" in names[names.index("os.ftruncate") :]  # a power cut does not bring it back
     (tmp_path / "MEMORY.md").write_bytes(first + line.encode())
-    assert growing.mend(files, step)
+    assert mend(files, step)
     assert (tmp_path / "MEMORY.md").read_bytes() == first + line.encode()
 
 
-def test_guards_see_the_line_that_is_added(memories: Memories) -> None:
+def test_guards_see_the_line_that_is_added(memories: MemoryStore) -> None:
     key = "AKIA" + "IOSFODNN7" + "EXAMPLF"
     before = memories.folder.index_data()
     with pytest.raises(SecretFound):
@@ -278,7 +291,7 @@ def test_guards_see_the_line_that_is_added(memories: Memories) -> None:
     assert not memories.folder.exists("new.md")
 
 
-def test_a_save_leaves_no_file_open(memories: Memories) -> None:
+def test_a_save_leaves_no_file_open(memories: MemoryStore) -> None:
     memories.save("a.md", topic("A"), AGENT)
     before = open_files()
     for number in range(5):
@@ -287,7 +300,7 @@ def test_a_save_leaves_no_file_open(memories: Memories) -> None:
 
 
 def test_an_index_that_changes_while_it_is_added_to_is_looked_at_again(
-    memories: Memories, monkeypatch: pytest.MonkeyPatch
+    memories: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody without our lock adds a line of theirs after the index was looked at."""
     opens, times = os.open, itertools.count()
@@ -304,7 +317,7 @@ def test_an_index_that_changes_while_it_is_added_to_is_looked_at_again(
     whole(memories)
 
 
-def test_a_name_that_differs_by_case_alone_is_refused(memories: Memories) -> None:
+def test_a_name_that_differs_by_case_alone_is_refused(memories: MemoryStore) -> None:
     memories.save("new.md", topic("New"), AGENT)
     with pytest.raises(PathRefused, match="is already there"):
         memories.save("New.md", topic("New"), AGENT)
@@ -313,7 +326,7 @@ def test_a_name_that_differs_by_case_alone_is_refused(memories: Memories) -> Non
     whole(memories)
 
 
-def test_the_same_words_are_not_remembered_twice(memories: Memories) -> None:
+def test_the_same_words_are_not_remembered_twice(memories: MemoryStore) -> None:
     assert memories.remember(MILL, AGENT).outcome == "saved"
     assert memories.remember(MILL, AGENT).outcome == "unchanged"
     with opened(memories.home) as again:
@@ -331,7 +344,7 @@ def test_an_index_over_its_limits_is_told_with_its_lines_and_bytes(tmp_path: Pat
 # -- what is kept of it --------------------------------------------------------------
 
 
-def test_every_version_of_a_growing_index_can_be_had_and_taken_back(memories: Memories) -> None:
+def test_every_version_of_a_growing_index_can_be_had_and_taken_back(memories: MemoryStore) -> None:
     states = [memories.folder.index_data()]
     for name in ("a", "b", "c"):
         memories.save(f"{name}.md", topic(name), AGENT)
@@ -347,16 +360,16 @@ def test_every_version_of_a_growing_index_can_be_had_and_taken_back(memories: Me
         whole(again)
 
 
-def test_what_was_added_is_kept_once(memories: Memories) -> None:
+def test_what_was_added_is_kept_once(memories: MemoryStore) -> None:
     memories.save("a.md", topic("A"), AGENT)
     objects = [key for key in memories.history.files.list() if key.startswith("objects/")]
     assert len(objects) == 5  # four files and the first index
     assert memories.history.check() == ()
 
 
-def test_what_is_known_is_made_anew_where_it_is_damaged_or_gone(memories: Memories) -> None:
+def test_what_is_known_is_made_anew_where_it_is_damaged_or_gone(memories: MemoryStore) -> None:
     memories.save("a.md", topic("A"), AGENT)
-    base = memories.history.files.root / heads.NAME
+    base = memories.history.files.root / CACHE_NAME
     for number, damage in enumerate([b"no database", b"", base.read_bytes()[:5000], None]):
         if damage is None:
             base.unlink()
@@ -369,16 +382,16 @@ def test_what_is_known_is_made_anew_where_it_is_damaged_or_gone(memories: Memori
     assert len(lines(memories)) == 8
 
 
-def test_what_is_known_is_made_anew_under_a_writer_that_is_at_work(memories: Memories) -> None:
+def test_what_is_known_is_made_anew_under_a_writer_that_is_at_work(memories: MemoryStore) -> None:
     memories.save("a.md", topic("A"), AGENT)
-    (memories.history.files.root / heads.NAME).write_bytes(b"no database, but of some length")
+    (memories.history.files.root / CACHE_NAME).write_bytes(b"no database, but of some length")
     memories.save("t00001.md", topic("T1", "x"), AGENT)
     memories.save("b.md", topic("B"), AGENT)
     assert len(lines(memories)) == 5
     whole(memories)
 
 
-def test_a_log_that_was_rewritten_is_read_from_its_beginning(memories: Memories) -> None:
+def test_a_log_that_was_rewritten_is_read_from_its_beginning(memories: MemoryStore) -> None:
     memories.save("a.md", topic("A"), AGENT)
     log = memories.history.files.root / "log.jsonl"
     text = log.read_bytes()
@@ -517,10 +530,10 @@ def test_a_kill_at_every_write_leaves_the_line_whole_or_not_there(scale: Scale) 
         assert every_kill(*in_copies(begun(base), grow, check), stride=scale.pick(11, 1)) > 10
 
 
-@pytest.mark.parametrize("look", [growing.seen, growing.tail])
+@pytest.mark.parametrize("look", [observe_file, tail])
 @pytest.mark.parametrize("call", ["os.fstat", "os.read"])
 def test_a_long_index_that_cannot_be_looked_at_is_an_error_of_ours(
-    memories: Memories, look: Callable[[Folder, str], object], call: str
+    memories: MemoryStore, look: Callable[[Folder, str], object], call: str
 ) -> None:
     work = lambda: look(memories.folder.files, "MEMORY.md")  # noqa: E731
     for n in range(1, 20):
@@ -546,7 +559,7 @@ def test_an_error_at_every_call_leaves_the_line_whole_or_not_there(scale: Scale)
     "torn", [b"- [B](b", b"- [B](b\0\0\0", b"\0\0\0\0", "- [B](b.md) — about B\0".encode()]
 )
 def test_a_torn_line_is_cut_off_and_what_others_wrote_is_not(
-    memories: Memories, torn: bytes
+    memories: MemoryStore, torn: bytes
 ) -> None:
     index = memories.root / "MEMORY.md"
     before = index.read_bytes()
@@ -567,7 +580,7 @@ class _Cut(BaseException):
     """The process ends here."""
 
 
-def _cut_before_the_line(memories: Memories) -> None:
+def _cut_before_the_line(memories: MemoryStore) -> None:
     """A save that ends when it comes to write its line into the index."""
     index, write = (memories.root / "MEMORY.md").stat().st_ino, os.write
 
@@ -582,7 +595,7 @@ def _cut_before_the_line(memories: Memories) -> None:
             memories.save("b.md", topic("B"), AGENT)
 
 
-def test_a_write_that_died_is_known_after_the_log_was_folded(memories: Memories) -> None:
+def test_a_write_that_died_is_known_after_the_log_was_folded(memories: MemoryStore) -> None:
     _cut_before_the_line(memories)
     memories.history.heads.keep()
     with opened(memories.home) as again:
@@ -610,7 +623,7 @@ def test_two_writers_that_both_keep_what_they_know_agree(tmp_path: Path) -> None
             whole(memories)
 
 
-def test_lines_of_hostile_content_are_passed_over(memories: Memories) -> None:
+def test_lines_of_hostile_content_are_passed_over(memories: MemoryStore) -> None:
     memories.save("a.md", topic("A"), AGENT)
     added = '{"v":2,"type":"version","id":"x","key":"MEMORY.md","before":"","after":"","at":1'
     added += ',"origin":{"kind":"save"},"added":"\\ud800","size":-5}'

@@ -18,9 +18,8 @@ from reverie.errors import (
     StoreError,
     WriteFailed,
 )
-from reverie.memory import ABSENT, OUTSIDE, Origin, Trust, blame, new
-from reverie.store import LARGEST, Damaged, Journal, Memories, digest, object_key
-from reverie.store.changes import FileChange
+from reverie.store import LARGEST, Damaged, Journal, MemoryStore, PendingWrite, digest, object_key
+from reverie.topics import ABSENT, OUTSIDE, Origin, Trust, blame, new
 from tests.conftest import Scale
 from tests.faults import (
     Ack,
@@ -53,7 +52,7 @@ def memories(tmp_path: Path):
         yield found
 
 
-def whole(memories: Memories) -> None:
+def whole(memories: MemoryStore) -> None:
     """The log tells of every file what lies there, each step begins where the last one ended."""
     heads: dict[str, str] = {}
     for version in memories.history.log():
@@ -73,7 +72,7 @@ def whole(memories: Memories) -> None:
     assert not memories.history.state.pending
 
 
-def test_a_save_is_one_step_with_its_origin(memories: Memories) -> None:
+def test_a_save_is_one_step_with_its_origin(memories: MemoryStore) -> None:
     memories.save("t.md", topic("one"), AGENT)
     made, pointer = memories.history.log()
     assert (made.key, pointer.key) == ("t.md", "MEMORY.md")
@@ -85,7 +84,7 @@ def test_a_save_is_one_step_with_its_origin(memories: Memories) -> None:
     whole(memories)
 
 
-def test_what_others_wrote_is_recorded_at_the_next_look(memories: Memories) -> None:
+def test_what_others_wrote_is_recorded_at_the_next_look(memories: MemoryStore) -> None:
     memories.save("t.md", topic("one"), AGENT)
     file = memories.folder.root / "t.md"
     file.write_bytes(b"by an editor\n")
@@ -107,14 +106,14 @@ def test_a_closed_memory_leaves_no_file_open(tmp_path: Path) -> None:
     assert open_files() == before
 
 
-def test_memories_of_one_title_get_the_next_free_number(memories: Memories) -> None:
+def test_memories_of_one_title_get_the_next_free_number(memories: MemoryStore) -> None:
     keys = [memories.remember(f"text {n}", AGENT, name="Mill").key for n in range(3)]
     stem = keys[0].removesuffix(".md")
     assert keys == [f"{stem}.md", f"{stem}_2.md", f"{stem}_3.md"]
     assert memories.remember("text 1", AGENT, name="Mill").key == keys[1]
 
 
-def test_a_file_too_large_to_keep_is_known_by_its_digest(memories: Memories) -> None:
+def test_a_file_too_large_to_keep_is_known_by_its_digest(memories: MemoryStore) -> None:
     data = b"x" * (LARGEST + 1)
     (memories.folder.root / "large.md").write_bytes(data)
     assert [(v.key, v.after) for v in memories.look()] == [("large.md", digest(data))]
@@ -134,7 +133,7 @@ def test_a_check_sees_what_another_process_kept_meanwhile(tmp_path: Path) -> Non
         assert digest(topic("two"))[:12] in found
 
 
-def test_a_check_names_a_line_of_the_log_that_was_damaged_meanwhile(memories: Memories) -> None:
+def test_a_check_names_a_line_of_the_log_that_was_damaged_meanwhile(memories: MemoryStore) -> None:
     memories.save("t.md", topic("one"), AGENT)
     log = memories.history.files.root / "log.jsonl"
     size = log.stat().st_size
@@ -153,7 +152,7 @@ def test_a_closed_memory_is_not_used_any_more(tmp_path: Path) -> None:
 
 
 def test_a_secret_that_nobody_vouches_for_does_not_wait_for_review_either(
-    memories: Memories,
+    memories: MemoryStore,
 ) -> None:
     key = "AKIA" + "IOSFODNN7" + "EXAMPLF"
     with pytest.raises(SecretFound):
@@ -162,7 +161,7 @@ def test_a_secret_that_nobody_vouches_for_does_not_wait_for_review_either(
     assert memories.folder.keys() == ()
 
 
-def test_bytes_of_others_are_kept_before_they_are_written_over(memories: Memories) -> None:
+def test_bytes_of_others_are_kept_before_they_are_written_over(memories: MemoryStore) -> None:
     memories.save("t.md", topic("one"), AGENT)
     (memories.folder.root / "t.md").write_bytes(b"unseen\n")
     memories.save("t.md", topic("two"), AGENT)
@@ -174,12 +173,12 @@ def test_bytes_of_others_are_kept_before_they_are_written_over(memories: Memorie
     whole(memories)
 
 
-def test_the_agents_own_tools_are_told_by_their_caller(memories: Memories) -> None:
+def test_the_agents_own_tools_are_told_by_their_caller(memories: MemoryStore) -> None:
     (memories.folder.root / "t.md").write_bytes(topic("one"))
     assert [v.origin for v in memories.look(AGENT)] == [AGENT]
 
 
-def test_a_folder_that_cannot_be_read_is_no_removal(memories: Memories) -> None:
+def test_a_folder_that_cannot_be_read_is_no_removal(memories: MemoryStore) -> None:
     memories.save("t.md", topic("one"), AGENT)
     file = memories.folder.root / "t.md"
     file.unlink()
@@ -189,7 +188,7 @@ def test_a_folder_that_cannot_be_read_is_no_removal(memories: Memories) -> None:
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\x00", "\ufeffa\r\nb".encode(), b"no end", b"\r\r\n\n"])
 def test_row_16_bytes_that_are_no_text_come_back_as_they_were(
-    memories: Memories, data: bytes
+    memories: MemoryStore, data: bytes
 ) -> None:
     (memories.folder.root / "t.md").write_bytes(data)
     memories.look()
@@ -200,7 +199,7 @@ def test_row_16_bytes_that_are_no_text_come_back_as_they_were(
 
 
 def test_row_39_a_folder_that_is_gone_is_no_removal_and_nothing_is_made(
-    memories: Memories,
+    memories: MemoryStore,
 ) -> None:
     memories.save("t.md", topic("one"), AGENT)
     count = len(memories.history.log())
@@ -214,7 +213,7 @@ def test_row_39_a_folder_that_is_gone_is_no_removal_and_nothing_is_made(
     assert not memories.folder.root.exists()
 
 
-def test_blame_names_the_version_of_each_line(memories: Memories) -> None:
+def test_blame_names_the_version_of_each_line(memories: MemoryStore) -> None:
     memories.save("t.md", b"a\nb\nc\n", AGENT)
     memories.save("t.md", b"a\nB\nc\nd\n", USER)
     steps = memories.history.log("t.md")
@@ -225,7 +224,7 @@ def test_blame_names_the_version_of_each_line(memories: Memories) -> None:
 # -- undo ----------------------------------------------------------------------------
 
 
-def test_undo_takes_back_file_and_pointer_and_can_be_undone(memories: Memories) -> None:
+def test_undo_takes_back_file_and_pointer_and_can_be_undone(memories: MemoryStore) -> None:
     memories.save("a.md", topic("one", "A"), AGENT)
     index = memories.folder.files.read("MEMORY.md")
     memories.save("b.md", topic("two", "B"), AGENT)
@@ -240,7 +239,7 @@ def test_undo_takes_back_file_and_pointer_and_can_be_undone(memories: Memories) 
     whole(memories)
 
 
-def test_undo_restores_only_what_the_undone_step_wrote(memories: Memories) -> None:
+def test_undo_restores_only_what_the_undone_step_wrote(memories: MemoryStore) -> None:
     memories.save("t.md", b"---\nname: T\n---\n\na\nb\nc\nd\ne\n", USER)
     memories.save("t.md", b"---\nname: T\n---\n\nX\nb\nc\nd\ne\n", AGENT)
     step = memories.history.log("t.md")[-1]
@@ -251,7 +250,7 @@ def test_undo_restores_only_what_the_undone_step_wrote(memories: Memories) -> No
     whole(memories)
 
 
-def test_undo_refuses_where_others_wrote_over_it(memories: Memories) -> None:
+def test_undo_refuses_where_others_wrote_over_it(memories: MemoryStore) -> None:
     memories.save("t.md", b"a\n", USER)
     memories.save("t.md", b"b\n", AGENT)
     step = memories.history.log("t.md")[-1]
@@ -266,7 +265,7 @@ def test_undo_refuses_where_others_wrote_over_it(memories: Memories) -> None:
         memories.undo("nothing", UNDO)
 
 
-def test_all_from_one_origin_goes_in_one_step(memories: Memories) -> None:
+def test_all_from_one_origin_goes_in_one_step(memories: MemoryStore) -> None:
     bad = Origin("save", Trust.UNTRUSTED, agent="extract", session="bad", tool="WebFetch")
     memories.save("good.md", topic("one", "Good"), AGENT)
     memories.save("bad1.md", topic("two", "Bad one"), bad)
@@ -287,7 +286,7 @@ def test_all_from_one_origin_goes_in_one_step(memories: Memories) -> None:
 # -- damage and death ----------------------------------------------------------------
 
 
-def test_a_flipped_bit_is_found_and_never_handed_out(memories: Memories) -> None:
+def test_a_flipped_bit_is_found_and_never_handed_out(memories: MemoryStore) -> None:
     memories.save("t.md", topic("one"), AGENT)
     name = memories.history.log("t.md")[0].after
     file = memories.history.files.root / object_key(name)
@@ -315,11 +314,11 @@ def test_a_damaged_version_is_kept_anew_when_its_bytes_are_at_hand(tmp_path: Pat
 
 
 def test_a_full_disk_between_file_and_pointer_is_mended_by_remembering_again(
-    memories: Memories,
+    memories: MemoryStore,
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
 
-        def full(*_: object, **__: object) -> list[FileChange]:
+        def full(*_: object, **__: object) -> list[PendingWrite]:
             raise WriteFailed("The disk is full")
 
         patch.setattr(memories.folder, "_change_index", full)
@@ -334,19 +333,19 @@ def test_a_full_disk_between_file_and_pointer_is_mended_by_remembering_again(
 
 
 @pytest.mark.parametrize("at", ["1" + "0" * 400, '"x"', "null", "[]", "{}", "1e999"])
-def test_a_log_line_of_any_content_is_passed_over(memories: Memories, at: str) -> None:
+def test_a_log_line_of_any_content_is_passed_over(memories: MemoryStore, at: str) -> None:
     memories.save("t.md", topic("one"), AGENT)
     line = '{"v":1,"type":"version","id":"x","key":"k","before":"","after":"","at":%s'
     line += ',"origin":{"kind":"save"}}'
     deep = '{"v":1,"type":"version","id":' + "[" * 100_000 + "]" * 100_000 + "}"
     with Journal.open(memories.history.files, "log.jsonl") as log:
         log.append([line % at, deep])
-    with Memories(memories.root, memories.beside.root, memories.home, now=lambda: 1.0) as again:
+    with MemoryStore(memories.root, memories.beside.root, memories.home, now=lambda: 1.0) as again:
         assert [v.key for v in again.history.log()][:1] == ["t.md"]
         again.save("t.md", topic("two"), AGENT)
 
 
-def test_a_torn_log_line_is_passed_over(memories: Memories) -> None:
+def test_a_torn_log_line_is_passed_over(memories: MemoryStore) -> None:
     memories.save("t.md", topic("one"), AGENT)
     log = memories.history.files.root / "log.jsonl"
     with open(log, "ab") as file:
@@ -359,13 +358,13 @@ def test_a_torn_log_line_is_passed_over(memories: Memories) -> None:
     assert memories.history.faults
 
 
-def test_everything_is_for_the_owner_alone(memories: Memories) -> None:
+def test_everything_is_for_the_owner_alone(memories: MemoryStore) -> None:
     memories.save("t.md", topic("one"), AGENT)
     for path in memories.history.files.root.rglob("*"):
         assert os.stat(path).st_mode & 0o077 == 0
 
 
-WORKS: dict[str, Callable[[Memories], object]] = {
+WORKS: dict[str, Callable[[MemoryStore], object]] = {
     "add": lambda m: m.save("b.md", topic("new words", "B"), AGENT),
     "edit": lambda m: m.save("a.md", topic("new words", "A"), AGENT),
     "remove": lambda m: m.remove("a.md", AGENT),

@@ -9,21 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.embedded import is_ahead, said_on
-from reverie.memory import (
+from reverie.consolidation import (
     CheckInput,
-    Claim,
-    Finding,
-    HygieneReport,
-    TopicFile,
-    Trust,
+    LintFinding,
+    LintReport,
     check,
-    new,
-    repaired,
-    verdict,
+    fact_verdict,
+    fix_folder,
+    passages,
 )
-from reverie.memory.hygiene.reading import passages
-from reverie.text import expired, relative
+from reverie.embedded import is_ahead, said_on
+from reverie.text import expired_deadlines, relative
+from reverie.topics import Claim, TopicFile, Trust, new
 
 pytestmark = pytest.mark.spec("B7")
 
@@ -50,12 +47,12 @@ def folder(extra: dict[str, str] | None = None) -> dict[str, bytes]:
 
 def checked(
     extra: dict[str, str] | None = None, *, times: dict[str, float] | None = None
-) -> HygieneReport:
+) -> LintReport:
     files = folder(extra)
     return check(CheckInput(files, dict.fromkeys(files, THEN) | (times or {}), NOW))
 
 
-def only(report: HygieneReport, kind: str) -> Finding:
+def only(report: LintReport, kind: str) -> LintFinding:
     assert [one.kind for one in report.findings] == [kind], report.findings
     return report.findings[0]
 
@@ -294,7 +291,7 @@ def test_a_stale_date_is_found_in_body_and_description() -> None:
     ],
 )
 def test_deadlines_that_have_passed(text: str, passed: bool) -> None:
-    assert bool(expired(text, NOW)) is passed
+    assert bool(expired_deadlines(text, NOW)) is passed
 
 
 # --- what must not be there
@@ -460,11 +457,11 @@ def test_a_heading_used_fifty_times_is_told_once_and_put_together() -> None:
     body = "\n\n".join(f"## Log\n\nEntry number {n} was made." for n in range(50))
     files = folder({"x.md": body})
     assert len(check(CheckInput(files, {}, NOW)).of("form")) == 1
-    done = repaired(CheckInput(files, {}, NOW))
+    done = fix_folder(CheckInput(files, {}, NOW))
     made = (done.files["x.md"] or b"").decode()
     assert made.count("## Log") == 1
     assert all(f"Entry number {n} was made." in made for n in range(50))
-    assert verdict(files, {**files, "x.md": made.encode()}).lost == ()
+    assert fact_verdict(files, {**files, "x.md": made.encode()}).lost == ()
 
 
 def test_what_claude_code_puts_into_heads_is_no_body() -> None:

@@ -23,7 +23,8 @@ from bench.hygiene import (
     written,
 )
 from bench.planted import Planted, documents, planted, untouched
-from reverie.memory import IndexLimits, check, judged_once, reasons_in
+from reverie.consolidation import check, judged_once, reasons_in
+from reverie.topics import IndexLimits
 from tests.conftest import Scale
 
 pytestmark = [pytest.mark.spec("B7"), pytest.mark.spec("B6")]

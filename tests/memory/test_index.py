@@ -6,20 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory import (
+from reverie.topics import (
     IndexFault,
     IndexLimits,
+    check,
     find_pointer,
     limits_hit,
+    line,
+    parse_index,
     plain_cut,
     pointers_to,
     put,
-    sent,
+    render_index,
     without,
     write_warning,
 )
-from reverie.memory.format import index as indexes
-from reverie.memory.format.index import parse
 
 pytestmark = pytest.mark.spec("7.index")
 
@@ -35,7 +36,7 @@ prose
 
 
 def test_pointers_are_read() -> None:
-    found = parse(SAMPLE.encode()).pointers
+    found = parse_index(SAMPLE.encode()).pointers
     assert [(one.number, one.title, one.key, one.hook) for one in found] == [
         (4, "Real queue", "feedback_queue.md", "tests use the real queue"),
         (5, "Spaces", "a b.md", "in the name"),
@@ -63,11 +64,11 @@ def test_a_pointer_is_taken_out_with_its_line_alone() -> None:
 
 
 def test_a_line_is_kept_short() -> None:
-    row = indexes.line("file.md", "Title [x]\ny", "word " * 100)
+    row = line("file.md", "Title [x]\ny", "word " * 100)
     assert len(row) <= 150
     assert row.startswith("- [Title (x) y](file.md) — word word")
     assert row.endswith("word…")
-    assert indexes.line("a (b).md", "", "") == "- [a (b).md](<a (b).md>)"
+    assert line("a (b).md", "", "") == "- [a (b).md](<a (b).md>)"
 
 
 # -- limits ----------------------------------------------------------------------------
@@ -80,13 +81,13 @@ def rows(count: int, width: int = 20) -> bytes:
 def test_within_both_limits_it_is_sent_as_it_is() -> None:
     data = rows(200, 125)
     assert len(data) == 25_000
-    assert sent(data, IndexLimits()).text == data.decode()
-    assert not sent(data, IndexLimits()).warning
-    assert sent(data[:-1], IndexLimits()).text == data[:-1].decode()
+    assert render_index(data, IndexLimits()).text == data.decode()
+    assert not render_index(data, IndexLimits()).warning
+    assert render_index(data[:-1], IndexLimits()).text == data[:-1].decode()
 
 
 def test_over_the_line_limit_the_first_lines_stay() -> None:
-    found = sent(rows(201), IndexLimits())
+    found = render_index(rows(201), IndexLimits())
     assert found.text == rows(200).decode().rstrip("\n")
     assert "201 lines (limit 200)" in found.warning
     assert "bytes" not in found.warning
@@ -95,7 +96,7 @@ def test_over_the_line_limit_the_first_lines_stay() -> None:
 
 
 def test_over_the_byte_limit_it_is_cut_at_the_last_line_end_before_it() -> None:
-    found = sent(rows(200, 126), IndexLimits())
+    found = render_index(rows(200, 126), IndexLimits())
     assert found.text.encode() == rows(200, 126)[: 198 * 126 - 1]
     assert "25,200 bytes (limit 25,000)" in found.warning
     assert " lines" not in found.warning
@@ -103,13 +104,13 @@ def test_over_the_byte_limit_it_is_cut_at_the_last_line_end_before_it() -> None:
 
 def test_lines_are_cut_first_and_then_bytes() -> None:
     data = rows(400, 200)
-    found = sent(data, IndexLimits())
+    found = render_index(data, IndexLimits())
     assert found.text.encode() == data[: 125 * 200 - 1]
     assert "400 lines" in found.warning
     assert "80,000 bytes" in found.warning
     # 300 lines of which the first 200 fit: the byte limit is over, yet takes nothing more.
     wide = rows(300, 100)
-    assert sent(wide, IndexLimits()).text.encode() == wide[: 200 * 100 - 1]
+    assert render_index(wide, IndexLimits()).text.encode() == wide[: 200 * 100 - 1]
 
 
 def test_one_endless_line_is_cut_between_characters() -> None:
@@ -152,7 +153,7 @@ def test_a_write_over_the_limit_is_said() -> None:
 
 
 def faults(text: str, *keys: str) -> list[tuple[str, int]]:
-    return [(one.kind, one.line) for one in indexes.check(parse(text.encode()), keys)]
+    return [(one.kind, one.line) for one in check(parse_index(text.encode()), keys)]
 
 
 def test_a_sound_index_has_no_faults() -> None:
@@ -168,8 +169,8 @@ def test_dangling_and_missing_pointers_are_found() -> None:
 def test_long_lines_and_content_are_named() -> None:
     text = f"- [A](a.md) — {'x' * 200}\n- A memory told in the index.\n"
     assert faults(text, "a.md") == [("long", 1), ("content", 2)]
-    assert IndexFault("unlisted", 0, "b.md", "no line of the index names it") in indexes.check(
-        parse(b""), ["b.md"]
+    assert IndexFault("unlisted", 0, "b.md", "no line of the index names it") in check(
+        parse_index(b""), ["b.md"]
     )
 
 
@@ -190,7 +191,7 @@ def test_a_change_and_its_reverse_leave_every_byte(lines: list[str], end: str, r
     data = text + raw.replace(b"\r", b"") + (b"\n" if raw else b"")
     key = "new-one.md"
     added = put(data, key, "T", "hook")
-    found = parse(added).find(key)
+    found = parse_index(added).find(key)
     assert found is not None
     assert (found.title, found.hook) == ("T", "hook")
     assert without(added, key) == data
@@ -199,10 +200,10 @@ def test_a_change_and_its_reverse_leave_every_byte(lines: list[str], end: str, r
 
 @given(st.binary(max_size=300))
 def test_no_bytes_break_the_reader(data: bytes) -> None:
-    index = parse(data)
-    assert parse(put(index.data, "a.md", "A", "b")).find("a.md") is not None
+    index = parse_index(data)
+    assert parse_index(put(index.data, "a.md", "A", "b")).find("a.md") is not None
     assert all(one.key or one.fault for one in index.pointers)
-    indexes.check(index, ["z.md"])
+    check(index, ["z.md"])
 
 
 @given(
@@ -225,6 +226,6 @@ def test_looking_for_one_pointer_finds_what_reading_all_does(
         "utf-8", "replace"
     )
     found = [(one.start, one.end, one.key) for one in pointers_to(data, key)]
-    assert found == [(o.start, o.end, o.key) for o in parse(data).pointers if o.key == key]
+    assert found == [(o.start, o.end, o.key) for o in parse_index(data).pointers if o.key == key]
     assert found
     assert find_pointer(data, "nothing.md") is None

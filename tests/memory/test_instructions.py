@@ -15,18 +15,22 @@ from hypothesis import strategies as st
 
 from reverie.agent import AgentOptions, open_agent
 from reverie.errors import PathRefused, StoreError
-from reverie.memory import (
-    Collected,
-    InstructionFile,
-    InstructionText,
-    includes,
-    instructions,
-    render,
-)
 from reverie.session import gather, instruction_files
 from reverie.settings import Settings
 from reverie.store import RECORD, IncludeApprovals, MemoryFolder, Project, work_root
 from reverie.testing import ManualClock, ScriptedModel
+from reverie.topics import (
+    MAX_FILES,
+    InstructionFile,
+    InstructionKind,
+    InstructionSet,
+    InstructionText,
+    collect,
+    find,
+    render,
+    sources,
+)
+from reverie.topics.instructions import MAX_BYTES
 from reverie.world import Notice
 
 pytestmark = pytest.mark.spec("12")
@@ -38,7 +42,7 @@ class Shelf:
     def __init__(self, texts: dict[str, str]) -> None:
         self.texts = texts
 
-    def read(self, path: str, kind: instructions.InstructionKind) -> InstructionText | None:
+    def read(self, path: str, kind: InstructionKind) -> InstructionText | None:
         text = self.texts.get(path)
         return None if text is None else InstructionText(path, text, len(text))
 
@@ -46,12 +50,10 @@ class Shelf:
         return sorted(p for p in self.texts if p.startswith(f"{folder}/") and p.endswith(".md"))
 
 
-def collected(texts: dict[str, str], cwd: str = "/r/a/b", **changed: int) -> Collected:
-    places = instructions.sources(managed="/etc/reverie/CLAUDE.md", home="/h", top="/r", cwd=cwd)
+def collected(texts: dict[str, str], cwd: str = "/r/a/b", **changed: int) -> InstructionSet:
+    places = sources(managed="/etc/reverie/CLAUDE.md", home="/h", top="/r", cwd=cwd)
     settings = Settings(**changed)  # type: ignore[arg-type]
-    return instructions.collect(
-        places, Shelf(texts), user="/home/user", top="/r", settings=settings
-    )
+    return collect(places, Shelf(texts), user="/home/user", top="/r", settings=settings)
 
 
 def order(texts: dict[str, str], **changed: int) -> list[str]:
@@ -92,7 +94,7 @@ def test_agents_md_counts_only_without_claude_md() -> None:
 
 
 def test_outside_the_top_only_the_working_folder_counts() -> None:
-    places = instructions.sources(managed="/m", home="/h", top="/other", cwd="/r/a")
+    places = sources(managed="/m", home="/h", top="/other", cwd="/r/a")
     assert [one.path for one in places if one.kind == "local"] == ["/r/a/CLAUDE.local.md"]
 
 
@@ -136,7 +138,7 @@ def test_a_flood_of_includes_is_bounded() -> None:
     many = [" ".join(f"@f{n}.md" for n in range(m, m + 900)) for m in range(0, 1_000, 100)]
     texts = {f"/r/f{n}.md": many[n % 10] for n in range(1_000)} | {"/r/CLAUDE.md": many[0]}
     found = collected(texts)
-    assert 400 < len(found.files) <= instructions.MAX_FILES
+    assert 400 < len(found.files) <= MAX_FILES
     assert sum("too many" in line for line in found.warnings) == 1
     large = {f"/r/.reverie/rules/{n}.md": "x" * 1_000_000 for n in range(9)}
     assert len(collected(large).files) == 4
@@ -178,16 +180,16 @@ NO_MENTIONS = (
     ],
 )
 def test_mentions_are_found(text: str, paths: tuple[str, ...]) -> None:
-    assert includes.find(text) == paths
+    assert find(text) == paths
 
 
 @example("@-\n")
 @given(st.text(alphabet="`~@a.> -\n\t\\#*", max_size=120))
 def test_any_text_can_be_searched(text: str) -> None:
-    found = includes.find(text)
+    found = find(text)
     assert len(set(found)) == len(found)
     fenced = "```\n" + text.replace("```", "") + "\n```"
-    assert includes.find(fenced) == ()
+    assert find(fenced) == ()
 
 
 # -- sizes -----------------------------------------------------------------------------
@@ -248,7 +250,7 @@ def laid(root: Path, texts: dict[str, str]) -> Path:
     return root
 
 
-def on_disk(cwd: Path, home: Path, user: Path | None = None) -> Collected:
+def on_disk(cwd: Path, home: Path, user: Path | None = None) -> InstructionSet:
     environ = {"HOME": str(user or home)}
     managed = home / "none.md"
     project = Project.at(cwd, home=home, environ=environ, settings=Settings())
@@ -261,7 +263,7 @@ def repo(tmp_path: Path) -> Path:
     return tmp_path / "repo"
 
 
-def names(found: Collected, root: Path) -> list[str]:
+def names(found: InstructionSet, root: Path) -> list[str]:
     return [os.path.relpath(one.path, root) for one in found.files]
 
 
@@ -467,7 +469,7 @@ def test_a_huge_file_is_cut_and_that_is_said(repo: Path, home: Path) -> None:
         file.write(b"first\n" * 200_000)
         file.truncate(1 << 34)
     found = on_disk(repo, home)
-    assert len(found.files[0].text) <= instructions.MAX_BYTES
+    assert len(found.files[0].text) <= MAX_BYTES
     assert found.files[0].text.endswith("first\n")
     assert "17,179,869,184 bytes, and only the first 1,048,57" in found.warnings[0]
 
@@ -528,7 +530,7 @@ def test_the_47_real_files_are_read_with_their_includes_and_no_decorator(
             seen |= {Path(one.path) for one in found.files}
             text = render(found.files)
             assert all(one.text.strip() in text for one in found.files)
-        mentioned += [path for text in texts.values() for path in includes.find(text)]
+        mentioned += [path for text in texts.values() for path in find(text)]
     assert len(seen) == 47
     lines = [line.lstrip() for row in rows for line in row["text"].splitlines()]
     assert sum(line.startswith("@") for line in lines) == 40

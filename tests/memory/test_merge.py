@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory import END, OURS, THEIRS, lines_of, merge_index, merge_text
-from reverie.memory.merge import merge
+from reverie.topics import END, OURS, THEIRS, lines_of, merge_file, merge_index, merge_text
 
 pytestmark = [pytest.mark.spec("B3.merge")]
 
@@ -52,10 +51,10 @@ def plain(text: str) -> Counter[str]:
 @given(ANY)
 def test_a_side_that_changed_nothing_gives_way(case: tuple[str, str, str, str]) -> None:
     key, base, x, y = case
-    assert merge(key, base, x, base).text == x
-    assert merge(key, base, base, y).text == y
-    assert merge(key, base, x, x).text == x
-    assert merge(key, base, x, base).clean
+    assert merge_file(key, base, x, base).text == x
+    assert merge_file(key, base, base, y).text == y
+    assert merge_file(key, base, x, x).text == x
+    assert merge_file(key, base, x, base).clean
 
 
 @given(TEXTS, TEXTS, TEXTS)
@@ -86,7 +85,7 @@ def test_pointers_are_a_set_by_target(base: str, ours: str, theirs: str) -> None
 
 @given(TOPICS, TOPICS, TOPICS)
 def test_frontmatter_stays_frontmatter(base: str, ours: str, theirs: str) -> None:
-    text = merge("t.md", base, ours, theirs).text
+    text = merge_file("t.md", base, ours, theirs).text
     head = text.split("---\n")[1]
     assert [row.split(":")[0] for row in head.splitlines()] == [
         "name",
@@ -136,7 +135,7 @@ def test_a_pointer_deleted_here_and_changed_there_stays() -> None:
 
 def test_a_key_both_changed_keeps_ours_and_tells_theirs() -> None:
     head = "---\nname: {0}\ntype: user\n---\n\nbody\n"
-    done = merge("t.md", head.format("a"), head.format("b"), head.format("c --> d"))
+    done = merge_file("t.md", head.format("a"), head.format("b"), head.format("c --> d"))
     assert done.text.startswith("---\nname: b\ntype: user\n---\n\nbody\n")
     assert done.text.count("-->") == 1
     assert "c -\\-> d" in done.text

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import PathRefused
-from reverie.memory import paths
 from reverie.settings import Settings, load
-from reverie.store import Memories, Project, project_folder, trusted
+from reverie.store import MemoryStore, Project, decide, project_folder
+from reverie.topics import Scope, agent_folder, base, log_key, memory_paths
 
 pytestmark = pytest.mark.spec("7.folder")
 
@@ -24,10 +24,10 @@ def project_at(root: Path, home: Path, settings: Settings) -> Project:
 
 def test_the_first_answer_counts() -> None:
     override = Settings(memory_path_override="/o/m", auto_memory_directory="/s/m")
-    assert paths.resolve(override, PROJECT) == Path("/o/m")
+    assert memory_paths(override, PROJECT) == Path("/o/m")
     setting = Settings(auto_memory_directory="/s/m")
-    assert paths.resolve(setting, PROJECT) == Path("/s/m")
-    assert paths.resolve(Settings(), PROJECT) == PROJECT / "memory"
+    assert memory_paths(setting, PROJECT) == Path("/s/m")
+    assert memory_paths(Settings(), PROJECT) == PROJECT / "memory"
 
 
 REFUSED = ["", "memory", "./m", "~/m", "../m", "/", "/x", "/x/", "/x/..", "/x/y/..", "//host/share"]
@@ -37,11 +37,11 @@ REFUSED += ["\\\\host\\share", "C:\\m", "C:/m", "c:", "/x/y\0z", "/x\\y/z"]
 @pytest.mark.parametrize("text", REFUSED)
 def test_a_path_that_no_memory_may_have_is_refused(text: str) -> None:
     with pytest.raises(PathRefused, match="cannot be a memory folder"):
-        paths.resolve(Settings(memory_path_override=text), PROJECT)
+        memory_paths(Settings(memory_path_override=text), PROJECT)
     with pytest.raises(PathRefused):
-        paths.resolve(Settings(auto_memory_directory=text), PROJECT)
+        memory_paths(Settings(auto_memory_directory=text), PROJECT)
     with pytest.raises(PathRefused):
-        paths.base(Settings(remote_memory_dir=text), Path("/h"))
+        base(Settings(remote_memory_dir=text), Path("/h"))
 
 
 def settings_of(root: Path, home: Path, **environ: str) -> Settings:
@@ -56,16 +56,16 @@ def test_a_repository_cannot_move_memory(tmp_path: Path, home: Path) -> None:
     (root / ".git").mkdir()
     committed = root / ".reverie/settings.json"
     committed.write_text(json.dumps({"autoMemoryDirectory": "/home/user/.ssh"}))
-    assert paths.resolve(settings_of(root, home), PROJECT) == PROJECT / "memory"
+    assert memory_paths(settings_of(root, home), PROJECT) == PROJECT / "memory"
     local = root / ".reverie/settings.local.json"
     local.write_text(json.dumps({"autoMemoryDirectory": "~/m"}))
-    assert paths.resolve(settings_of(root, home), PROJECT) == PROJECT / "memory"
-    trusted.decide(home, local, local.read_bytes(), trusted=True)
-    assert paths.resolve(settings_of(root, home), PROJECT) == Path("/home/user/m")
+    assert memory_paths(settings_of(root, home), PROJECT) == PROJECT / "memory"
+    decide(home, local, local.read_bytes(), trusted=True)
+    assert memory_paths(settings_of(root, home), PROJECT) == Path("/home/user/m")
     settings = settings_of(root, home, REVERIE_MEMORY_PATH_OVERRIDE="/srv/m")
-    assert paths.resolve(settings, PROJECT) == Path("/srv/m")
+    assert memory_paths(settings, PROJECT) == Path("/srv/m")
     alias = settings_of(root, home, CLAUDE_COWORK_MEMORY_PATH_OVERRIDE="/srv/n")
-    assert paths.resolve(alias, PROJECT) == Path("/srv/n")
+    assert memory_paths(alias, PROJECT) == Path("/srv/n")
 
 
 def git(*command: str, cwd: Path) -> None:
@@ -93,10 +93,10 @@ def test_a_moved_repository_keeps_its_memory(tmp_path: Path, home: Path) -> None
     repo = tmp_path / "old"
     repo.mkdir()
     git("init", "-q", cwd=repo)
-    with Memories.of(project_at(repo, home, Settings()), now=lambda: 0.0) as memories:
+    with MemoryStore.of(project_at(repo, home, Settings()), now=lambda: 0.0) as memories:
         before = memories.folder.root
     moved = repo.rename(tmp_path / "new")
-    with Memories.of(project_at(moved, home, Settings()), now=lambda: 0.0) as memories:
+    with MemoryStore.of(project_at(moved, home, Settings()), now=lambda: 0.0) as memories:
         assert memories.folder.root == before
 
 
@@ -123,10 +123,10 @@ def test_a_look_writes_nothing(tmp_path: Path, home: Path) -> None:
         ("local", "/r/.reverie/agent-memory-local/team-reviewer"),
     ],
 )
-def test_agents_have_three_scopes(scope: paths.Scope, folder: str) -> None:
+def test_agents_have_three_scopes(scope: Scope, folder: str) -> None:
     home, root = Path("/h"), Path("/r")
-    assert paths.agent_folder("team:reviewer", scope, home=home, root=root) == Path(folder)
-    below = paths.agent_folder("a", scope, home=home, root=root, remote_project=PROJECT)
+    assert agent_folder("team:reviewer", scope, home=home, root=root) == Path(folder)
+    below = agent_folder("a", scope, home=home, root=root, remote_project=PROJECT)
     assert (below == PROJECT / "agent-memory-local/a") == (scope == "local")
 
 
@@ -135,11 +135,11 @@ def test_agents_have_three_scopes(scope: paths.Scope, folder: str) -> None:
 )
 def test_an_agents_type_cannot_lead_elsewhere(agent: str) -> None:
     with pytest.raises(PathRefused):
-        paths.agent_folder(agent, "user", home=Path("/h"), root=Path("/r"))
+        agent_folder(agent, "user", home=Path("/h"), root=Path("/r"))
 
 
 def test_a_days_log_has_its_place() -> None:
-    assert paths.log_key("2026-03-05") == "logs/2026/03/2026-03-05.md"
+    assert log_key("2026-03-05") == "logs/2026/03/2026-03-05.md"
     for bad in ("2026-3-5", "../../../x", "2026-03-05/..", "٢٠٢٦-03-05"):
         with pytest.raises(PathRefused):
-            paths.log_key(bad)
+            log_key(bad)

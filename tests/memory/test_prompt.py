@@ -10,18 +10,16 @@ from pathlib import Path
 import pytest
 
 from reverie.agent import AgentOptions, open_agent
-from reverie.memory import TYPES, Options, both_modes, section
-from reverie.memory.format import frontmatter
-from reverie.memory.format.index import parse
 from reverie.session import memory_section
 from reverie.settings import Settings
 from reverie.store import MemoryFolder
 from reverie.testing import ManualClock, ScriptedModel
+from reverie.topics import TYPES, PromptOptions, both_modes, parse_frontmatter, parse_index, section
 from reverie.world import Notice
 
 pytestmark = pytest.mark.spec("7.prompt")
 
-OWN = Options("/h/memory")
+OWN = PromptOptions("/h/memory")
 TEAM = replace(OWN, team="/h/memory/team")
 LOG = replace(OWN, daily_log=True)
 
@@ -67,11 +65,11 @@ def test_where_the_tools_save_nothing_is_said_of_writing_files() -> None:
 
 def test_the_sample_is_a_file_and_an_index_that_we_read() -> None:
     samples = re.findall(r"```markdown\n(.*?)```", section(TEAM), re.DOTALL)
-    front = frontmatter.parse(samples[0].encode())
+    front = parse_frontmatter(samples[0].encode())
     assert [one.names for one in front.fields] == [("name",), ("description",), ("type",)]
     assert front.get("type") == "feedback"
     assert "**Why:**" in samples[0]
-    pointer = parse(samples[1].encode()).pointers[0]
+    pointer = parse_index(samples[1].encode()).pointers[0]
     assert pointer.title == front.get("name")
     assert len(samples[1].strip()) <= 150
 

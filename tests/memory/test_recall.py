@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory import (
+from reverie.recall import (
     MAX_TERMS,
     Query,
     QueryTerms,
@@ -17,17 +17,16 @@ from reverie.memory import (
     RankedTurn,
     Utterance,
     best_lines,
-    counted,
+    count_terms,
     find_terms,
     headings,
+    rarity,
     score_note,
     score_turn,
+    utterances,
 )
-from reverie.memory.recall import ranking
-from reverie.memory.recall.passages import passages
 from reverie.testing import call
-from reverie.text import LONGEST, closeness, stem
-from reverie.text.tokens import terms
+from reverie.text import LONGEST, closeness, stem, terms
 from reverie.transcript import AssistantMessage, Attached, Entry, UserMessage, block_of, text_block
 
 pytestmark = pytest.mark.spec("B2.ranking")
@@ -211,7 +210,7 @@ def test_a_rare_term_weighs_more_and_common_words_are_known_to_be_common() -> No
     assert scored(note(body="zebra"), "zebra server", counts) > scored(
         note(body="server"), "zebra server", counts
     )
-    assert ranking.rarity("file", 3, 1) < ranking.rarity("zebra", 3, 1)
+    assert rarity("file", 3, 1) < rarity("zebra", 3, 1)
 
 
 def test_neighbours_of_the_query_close_together_count() -> None:
@@ -266,7 +265,7 @@ def turn_scores(
     said: dict[int, RankedTurn], question: str, speakers: frozenset[str]
 ) -> list[float]:
     weighed = QueryTerms.of(Query.of(question, NOW), 50, lambda _: 2)
-    amounts = {n: counted(turn, weighed) for n, turn in said.items()}
+    amounts = {n: count_terms(turn, weighed) for n, turn in said.items()}
     return [score_turn(n, said, amounts, weighed, 6.0, 0.0, speakers)[0] for n in said]
 
 
@@ -301,7 +300,7 @@ def test_a_transcript_is_turns_without_our_own_echo() -> None:
         AssistantMessage(()),
     ]
     entries = [Entry(f"e{n}", "", float(n), record) for n, record in enumerate(records)]
-    found = list(passages(entries))
+    found = list(utterances(entries))
     assert [(one.speaker, one.message) for one in found] == [
         ("user", "e0"),
         ("assistant", "e2"),

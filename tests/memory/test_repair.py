@@ -9,8 +9,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reverie.memory import CheckInput, Repaired, TopicFile, check, kept, repaired, verdict
-from reverie.memory.format import index as indexes
+from reverie.consolidation import (
+    CheckInput,
+    FixResult,
+    check,
+    fact_verdict,
+    files_after,
+    fix_folder,
+)
+from reverie.topics import TopicFile, parse_index
+from reverie.topics import check as indexes_check
 from tests.conftest import Scale
 
 from .test_facts import TWINS
@@ -22,13 +30,13 @@ pytestmark = pytest.mark.spec("B6")
 def mended(files: dict[str, bytes], times: dict[str, float] | None = None) -> dict[str, bytes]:
     """The folder after a repair, which loses nothing and changes nothing a second time."""
     look = CheckInput(files, dict.fromkeys(files, THEN) | (times or {}), NOW)
-    done = repaired(look)
-    after = dict(kept(look, done))
-    assert verdict(files, after, done.reasons, now=NOW).lost == ()
-    again = repaired(replace(look, files=after))
-    assert again == Repaired({}), again
+    done = fix_folder(look)
+    after = dict(files_after(look, done))
+    assert fact_verdict(files, after, done.reasons, now=NOW).lost == ()
+    again = fix_folder(replace(look, files=after))
+    assert again == FixResult({}), again
     later = replace(look, files=after, times=dict.fromkeys(after, NOW))
-    assert repaired(later).files == {}
+    assert fix_folder(later).files == {}
     return after
 
 
@@ -77,7 +85,7 @@ def test_what_is_not_equal_stays_as_it_lies(one: str, other: str) -> None:
 
 def test_without_a_time_nothing_is_made_up() -> None:
     files = folder({"x.md": "Rosa moved the ledger yesterday."})
-    assert repaired(CheckInput(files, {}, NOW)).files == {}
+    assert fix_folder(CheckInput(files, {}, NOW)).files == {}
 
 
 def test_the_index_is_mended() -> None:
@@ -94,9 +102,9 @@ def test_the_index_is_mended() -> None:
     ).encode()
     after = mended(files)
     assert b"The ledger closes at 18:00 on workdays.\n" in after["MEMORY.md"]  # prose is left alone
-    index = indexes.parse(after["MEMORY.md"])
+    index = parse_index(after["MEMORY.md"])
     own = [key for key in after if key != "MEMORY.md"]
-    assert indexes.check(index, own) == ()
+    assert indexes_check(index, own) == ()
     assert after["MEMORY.md"].startswith(b"# Memory\n\n")
     assert b"568 open points" in after["people.md"]
     (made,) = [key for key in own if b"Rosa owns the ledger." in after[key]]
@@ -159,11 +167,11 @@ def test_a_huge_index_becomes_a_topic_a_section(scale: Scale) -> None:
         rows += [f"- Fact {section}-{n} of hall {n * 7} is kept by Rosa {n}." for n in range(count)]
         rows.append("")
     files = {"MEMORY.md": "\n".join(rows).encode() * 1}
-    done = repaired(CheckInput(files, {}, NOW))
-    after = kept(CheckInput(files, {}, NOW), done)
+    done = fix_folder(CheckInput(files, {}, NOW))
+    after = files_after(CheckInput(files, {}, NOW), done)
     assert len(after) == 11
-    assert verdict(files, after, done.reasons, now=NOW).lost == ()
-    assert repaired(CheckInput(after, {}, NOW)).files == {}
+    assert fact_verdict(files, after, done.reasons, now=NOW).lost == ()
+    assert fix_folder(CheckInput(after, {}, NOW)).files == {}
 
 
 _WORDS = st.sampled_from(
@@ -182,8 +190,8 @@ def test_no_folder_is_mended_forever_or_loses_a_fact(given_words: dict[str, list
     files = {f"{key}.md": " ".join(words).encode() for key, words in given_words.items()}
     times = {key: THEN + n * DAY for n, key in enumerate(sorted(files))}
     look = CheckInput(files, times, NOW)
-    done = repaired(look)
-    after = kept(look, done)
-    assert verdict(files, after, done.reasons, now=NOW).lost == ()
-    assert repaired(replace(look, files=after)).files == {}
+    done = fix_folder(look)
+    after = files_after(look, done)
+    assert fact_verdict(files, after, done.reasons, now=NOW).lost == ()
+    assert fix_folder(replace(look, files=after)).files == {}
     assert check(replace(look, files=after)).score >= 0

@@ -19,9 +19,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import ScanFailed, SecretFound, StoreError
-from reverie.memory import AFTER_SECRET, GITLEAKS, SecretHit, entropy, found, widened
-from reverie.memory.secrets import checked, scan
-from reverie.memory.secrets.patterns import rules
+from reverie.secrets import (
+    AFTER_SECRET,
+    GITLEAKS,
+    SecretHit,
+    check_clean,
+    entropy,
+    rules,
+    scan,
+    secret_error,
+    widen_pattern,
+)
 from tests.conftest import Scale
 from tests.memory.test_secrets_generator import CORE, Rule, one, positives, upstream
 
@@ -71,7 +79,7 @@ def test_every_end_is_widened() -> None:
 
 def test_a_rule_that_changed_under_a_widening_is_noticed() -> None:
     with pytest.raises(ValueError, match="openai-api-key"):
-        widened("openai-api-key", "sk-[a-z]{20}")
+        widen_pattern("openai-api-key", "sk-[a-z]{20}")
 
 
 # -- row 54: every shape in every context --------------------------------------------
@@ -163,7 +171,7 @@ def test_row_56_in_a_file_name(published: dict[str, Rule]) -> None:
         hits = scan(b"nothing in here\n", f"notes/{secret}.md")
         assert SecretHit(rule, 0) in hits
         with pytest.raises(SecretFound) as caught:
-            checked(b"nothing in here\n", f"notes/{secret}.md")
+            check_clean(b"nothing in here\n", f"notes/{secret}.md")
         assert secret not in str(caught.value) + repr(caught.value) + repr(vars(caught.value))
     assert SecretHit("pkcs12-file", 0) in scan(b"", "keys/server.P12")
 
@@ -216,25 +224,25 @@ def test_row_58_any_bytes_are_searched(data: bytes | str) -> None:
 
 def test_row_59_the_bytes_searched_are_the_bytes_given_back(published: dict[str, Rule]) -> None:
     buffer = bytearray("nothing here, né\n".encode())
-    clean = checked(buffer, "a.md")
+    clean = check_clean(buffer, "a.md")
     buffer[:0] = one(published["github-pat"]).encode()
     assert clean == "nothing here, né\n".encode()
     assert type(clean) is bytes
-    assert checked("nothing here, né\n") == clean
+    assert check_clean("nothing here, né\n") == clean
     with pytest.raises(SecretFound):
-        checked(buffer, "a.md")
+        check_clean(buffer, "a.md")
 
 
 def test_the_refusal_says_where_and_never_what(published: dict[str, Rule]) -> None:
     secret = one(published["gitlab-pat"])
     with pytest.raises(SecretFound) as caught:
-        checked(f"one\ntwo {secret}\n".encode(), "notes/deploy.md")
+        check_clean(f"one\ntwo {secret}\n".encode(), "notes/deploy.md")
     told = str(caught.value)
     assert "gitlab-pat in line 2" in told
     assert "notes/deploy.md" in told
     assert secret not in told + repr(caught.value)
     assert str(pickle.loads(pickle.dumps(caught.value))) == told
-    many = found(tuple(SecretHit("jwt", n) for n in range(1, 9)), "a.md")
+    many = secret_error(tuple(SecretHit("jwt", n) for n in range(1, 9)), "a.md")
     assert "and 3 more" in str(many)
 
 

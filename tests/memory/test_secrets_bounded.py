@@ -7,9 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from reverie.memory import keywords
-from reverie.memory.secrets import ScanWork, scan
-from reverie.memory.secrets.patterns import rules
+from reverie.secrets import ScanStats, keywords, rules, scan
 from tests.conftest import Scale
 
 pytestmark = [pytest.mark.spec("11.secrets"), pytest.mark.spec("7.secrets")]
@@ -37,14 +35,14 @@ HOSTILE: dict[str, Callable[[int], str]] = {
 @pytest.mark.parametrize("shape", HOSTILE)
 def test_row_57_the_work_grows_with_the_size_alone(shape: str, scale: Scale) -> None:
     size = scale.pick(20_000, 200_000)
-    work = ScanWork()
+    work = ScanStats()
     scan(HOSTILE[shape](size), "", work)
     # Every reading of the text is at most as long as the text, and there are few of them.
     assert work.views <= 50
     assert work.passes <= work.views * len(rules())
     assert work.bytes <= 8 * len(rules()) * (size + 1_000)
     assert work.matches <= size
-    double = ScanWork()
+    double = ScanStats()
     scan(HOSTILE[shape](2 * size), "", double)
     assert double.views <= work.views + 2
     assert double.bytes <= 2.2 * work.bytes + 10_000

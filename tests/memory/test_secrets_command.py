@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from reverie.apps.cli import scan
-from reverie.upkeep import LARGEST
+from reverie.memory import LARGEST
 from tests.memory.test_secrets_generator import positives, upstream
 
 pytestmark = pytest.mark.spec("11.secrets")

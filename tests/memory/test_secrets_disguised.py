@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory import SecretHit
-from reverie.memory.secrets import scan
+from reverie.secrets import SecretHit, scan
 from tests.conftest import Scale
 from tests.memory.test_secrets_generator import CORE, Rule, one, upstream
 

@@ -14,11 +14,11 @@ from click.testing import CliRunner
 from reverie import Memory
 from reverie.apps.cli import build
 from reverie.errors import SecretFound
-from reverie.memory import Origin, Trust
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project
+from reverie.store import MemoryStore, Project
 from reverie.testing import ManualClock
-from reverie.tools import RememberingFiles, ToolFailed
+from reverie.toolbox import MemoryFileAccess, ToolFailed
+from reverie.topics import Origin, Trust
 from reverie.world import Notice
 
 pytestmark = [pytest.mark.spec("11.secrets"), pytest.mark.spec("7.secrets")]
@@ -77,10 +77,10 @@ def test_what_is_imported(home: Path, project: Path, tmp_path: Path) -> None:
 
 def test_what_an_agent_writes(home: Path, project: Path) -> None:
     clock = ManualClock(1_790_000_000.0)
-    with Memories.of(
+    with MemoryStore.of(
         Project.at(project, home=home, environ={}, settings=DEFAULTS), now=clock.now
     ) as memories:
-        files = RememberingFiles(memories.folder.root, memories=memories)
+        files = MemoryFileAccess(memories.folder.root, memories=memories)
         with pytest.raises(ToolFailed) as caught:
             files.write(memories.folder.root / "server.md", TEXT.encode(), None)
         with pytest.raises(SecretFound) as refused:

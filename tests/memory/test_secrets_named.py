@@ -11,8 +11,7 @@ import string
 
 import pytest
 
-from reverie.memory import removed
-from reverie.memory.secrets import scan
+from reverie.secrets import remove_secrets, scan
 
 pytestmark = [pytest.mark.spec("11.secrets"), pytest.mark.spec("7.secrets")]
 
@@ -88,7 +87,7 @@ def drawn(alphabet: str, count: int, seed: object = 7) -> str:
 
 def left(text: str, secret: str) -> list[str]:
     """The pieces of the secret that stay when it is taken out of the text."""
-    clean = re.sub(r"\[secret removed: [\w-]+\]", "", removed(text)[0])
+    clean = re.sub(r"\[secret removed: [\w-]+\]", "", remove_secrets(text)[0])
     size = min(6, len(secret))
     return [
         part for at in range(len(secret) - size + 1) if (part := secret[at : at + size]) in clean

@@ -6,9 +6,7 @@ from __future__ import annotations
 import pytest
 
 from bench.secret_texts import harmless, planted
-from reverie.memory import certain, removed, spelt
-from reverie.memory.secrets import scan
-from reverie.memory.secrets.certain import words
+from reverie.secrets import certain, remove_secrets, scan, spelt, words
 
 pytestmark = pytest.mark.spec("11.secrets")
 WORDS_NUMBER = "Moun" + "tain1974^"
@@ -36,7 +34,7 @@ PHRASE = "otter-lemon-" + "kettle-tiger47"
 def test_a_password_near_its_word_needs_no_joint(before: str, secret: str) -> None:
     text = before + secret
     assert scan(text)
-    assert secret not in removed(text)[0]
+    assert secret not in remove_secrets(text)[0]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +58,7 @@ def test_every_row_of_a_column_of_passwords_is_found(sign: str) -> None:
     secrets = [WORDS_NUMBER, DRAWN, "Glac" + "ier2001!", "N33" + "dl3%5x"]
     rows = [sign.join(("", f"host{n}", "root", one, "")) for n, one in enumerate(secrets)]
     head = sign.join(("", "host", "user", "password", ""))
-    clean, rules = removed("\n".join((head, *rows, "", "That is all.")))
+    clean, rules = remove_secrets("\n".join((head, *rows, "", "That is all.")))
     assert rules
     assert not [one for one in secrets if one in clean]
     assert "That is all." in clean

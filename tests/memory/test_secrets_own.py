@@ -8,8 +8,7 @@ import pytest
 
 from bench.secret_texts import shapes
 from bench.secrets import prose
-from reverie.memory import TOKEN_FLOOR, TOKENS, likely, removed
-from reverie.memory.secrets import scan
+from reverie.secrets import TOKEN_FLOOR, TOKENS, likely, remove_secrets, scan
 from tests.conftest import Scale
 from tests.memory.test_secrets import CONTEXTS
 from tests.memory.test_secrets_generator import Rule, positives
@@ -87,15 +86,17 @@ def test_what_people_take_for_a_password_is_one(value: str) -> None:
 
 def test_a_text_goes_on_without_its_secrets() -> None:
     secret = "gsk" + "_" + "aB3dE5gH7j" * 5
-    text, rules = removed(f"Deploys use {secret}, from Kim.\nThe build takes a minute.")
+    text, rules = remove_secrets(f"Deploys use {secret}, from Kim.\nThe build takes a minute.")
     assert text == "Deploys use [secret removed: groq-key], from Kim.\nThe build takes a minute."
     assert rules == ("groq-key",)
-    assert removed("The build takes a minute.\r\n") == ("The build takes a minute.\r\n", ())
+    assert remove_secrets("The build takes a minute.\r\n") == ("The build takes a minute.\r\n", ())
 
 
 def test_a_disguised_secret_takes_its_lines_with_it() -> None:
     secret = "gsk" + "_" + "aB3dE5gH7j" * 5
-    text, rules = removed(f"before\n{secret[:30]}\n{secret[30:]}\nafter\n%67{secret[1:]}\nend")
+    text, rules = remove_secrets(
+        f"before\n{secret[:30]}\n{secret[30:]}\nafter\n%67{secret[1:]}\nend"
+    )
     assert rules
     assert "before" in text
     assert not any(secret[at : at + 6] in text for at in range(len(secret) - 6))

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from reverie.memory import removed
+from reverie.secrets import remove_secrets
 
 pytestmark = [pytest.mark.spec("7.secrets"), pytest.mark.spec("7.secrets-whole")]
 
@@ -22,7 +22,7 @@ def test_of_an_address_that_holds_a_secret_nothing_stays() -> None:
 
     path = f"{unique()}@{unique()}/IncomingWebhook/{digits(32)}/{unique()}"
     text = f"Post to https://acme.webhook.office.com/webhookb2/{path} when done."
-    clean, rules = removed(text)
+    clean, rules = remove_secrets(text)
     assert rules
     assert clean.startswith("Post to [secret removed: ")
     assert clean.endswith("] when done.")

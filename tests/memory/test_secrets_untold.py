@@ -10,15 +10,17 @@ import pytest
 from click.testing import CliRunner
 
 from bench.secret_texts import made
+from reverie import secrets
 from reverie.apps.cli import build
+from reverie.consolidation import judged_once
 from reverie.errors import SecretFound
-from reverie.memory import IndexLimits, Origin, Passages, Trust, branch, secrets, tellable
-from reverie.memory.secrets.scanner import ScanWork, scan
-from reverie.session import HeardWords, MemoryDraft, WordsSource, land
+from reverie.secrets import ScanStats, scan, tellable
+from reverie.session import ConversationText, MemoryDraft, TextSource, land
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project
+from reverie.store import MemoryStore, Project
 from reverie.testing import ManualClock
-from reverie.tools import RememberingFiles, ToolFailed
+from reverie.toolbox import MemoryFileAccess, ToolFailed
+from reverie.topics import IndexLimits, Origin, PassageIndex, Trust
 from reverie.world import Notice
 
 pytestmark = [pytest.mark.spec("11.secrets"), pytest.mark.spec("7.secrets")]
@@ -47,18 +49,18 @@ def said() -> list[Notice]:
 
 
 @pytest.fixture
-def memories(tmp_path: Path, said: list[Notice]) -> Iterator[Memories]:
+def memories(tmp_path: Path, said: list[Notice]) -> Iterator[MemoryStore]:
     (tmp_path / "project").mkdir()
     clock = ManualClock(1_790_000_000.0)
     home = tmp_path / "home"
     project = Project.at(tmp_path / "project", home=home, environ={}, settings=DEFAULTS)
-    with Memories.of(project, now=clock.now, say=said.append) as opened:
+    with MemoryStore.of(project, now=clock.now, say=said.append) as opened:
         yield opened
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_memory_that_begins_with_a_secret(
-    memories: Memories, said: list[Notice], template: str
+    memories: MemoryStore, said: list[Notice], template: str
 ) -> None:
     secret = made_secret(template)
     for text in (f"{secret} is the key", f"Use {secret}. It works.", f"# {secret}\nfor CI"):
@@ -72,11 +74,11 @@ def test_a_memory_that_begins_with_a_secret(
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_file_named_after_its_secret(
-    memories: Memories, said: list[Notice], template: str
+    memories: MemoryStore, said: list[Notice], template: str
 ) -> None:
     secret = made_secret(template)
     key = f"project_{secret.casefold().replace('-', '_').replace(':', '_')[:40]}.md"
-    files = RememberingFiles(memories.folder.root, memories=memories)
+    files = MemoryFileAccess(memories.folder.root, memories=memories)
     with pytest.raises(ToolFailed) as caught:
         files.write(memories.folder.root / key, f"The key is {secret}.\n".encode(), None)
     untold(secret, str(caught.value), repr(vars(caught.value)), repr(said))
@@ -84,15 +86,17 @@ def test_a_file_named_after_its_secret(
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_what_an_extraction_wanted_to_save(
-    memories: Memories, said: list[Notice], template: str
+    memories: MemoryStore, said: list[Notice], template: str
 ) -> None:
     secret = made_secret(template)
     stem = "".join(filter(str.isalnum, secret)).casefold()[:30]
     text = f"---\nname: key\ndescription: d\ntype: project\n---\nThe key is {secret}.\n"
     for words in ((), (("m1", f"remember: the key is {secret}"),)):
-        heard = HeardWords(Passages(words), Passages(words), Passages(()), ("m1",))
+        heard = ConversationText(
+            PassageIndex(words), PassageIndex(words), PassageIndex(()), ("m1",)
+        )
         draft = MemoryDraft(f"{stem}.md", None, text.encode())
-        done = land([draft], memories, heard, WordsSource("s"))
+        done = land([draft], memories, heard, TextSource("s"))
         assert done.refused
         untold(secret, repr(done), repr(said))
 
@@ -103,7 +107,7 @@ def test_what_a_dream_brought_in(template: str) -> None:
     stem = "".join(filter(str.isalnum, secret)).casefold()[:30]
     head = "---\nname: key\ndescription: d\ntype: project\n---\n"
     work = {f"{stem}.md": f"{head}The key is {secret}.\n".encode()}
-    faults = branch.judged_once({}, work, limits=IndexLimits(), now=0.0).faults
+    faults = judged_once({}, work, limits=IndexLimits(), now=0.0).faults
     told = [str(fault) for fault in faults if fault.kind == "secret"]
     assert told
     untold(secret, *told)
@@ -112,12 +116,12 @@ def test_what_a_dream_brought_in(template: str) -> None:
 def test_a_name_that_is_itself_a_secret_is_not_told() -> None:
     secret = made_secret(TEMPLATES[1])
     with pytest.raises(SecretFound) as caught:
-        secrets.checked("Nothing to see here.\n", f"notes/{secret}.md")
+        secrets.check_clean("Nothing to see here.\n", f"notes/{secret}.md")
     assert "its name" in str(caught.value)
     untold(secret, str(caught.value), repr(vars(caught.value)))
 
 
-def test_a_name_of_its_own_is_told(memories: Memories) -> None:
+def test_a_name_of_its_own_is_told(memories: MemoryStore) -> None:
     secret = made_secret(TEMPLATES[1])
     with pytest.raises(SecretFound) as caught:
         memories.remember(f"The key is {secret}", BY, key="groq_login.md")
@@ -145,6 +149,6 @@ def test_a_name_is_told_where_no_six_letters_of_it_are_the_texts() -> None:
 
 def test_a_plain_text_is_read_once_and_its_name_once() -> None:
     for name, views in (("", 1), ("a.md", 2)):
-        work = ScanWork()
+        work = ScanStats()
         assert scan("hello there", name, work) == ()
         assert work.views == views

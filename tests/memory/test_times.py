@@ -12,11 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reverie.memory import Origin, Trust, file_time, head_time, line_times, new, shared
+from reverie.memory import ImportCandidate, exported_files, import_file, restore
+from reverie.session import written_times
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project, written_times
+from reverie.store import MemoryStore, Project
 from reverie.text import relative
-from reverie.upkeep import ImportCandidate, exported_files, import_file, restore
+from reverie.topics import Origin, Trust, file_time, files_sharing_time, head_time, line_times, new
 
 pytestmark = [pytest.mark.spec("9")]
 
@@ -38,7 +39,7 @@ class Home:
         self.now = now
         root = base / "project"
         root.mkdir(parents=True, exist_ok=True)
-        self.memories = Memories.of(
+        self.memories = MemoryStore.of(
             Project.at(root, home=base / "home", environ={}, settings=DEFAULTS),
             now=lambda: self.now,
         )
@@ -149,7 +150,7 @@ def test_with_the_clock_set_back_a_year_lines_keep_their_day(home: Home) -> None
 def test_only_times_that_are_shared_are_doubted(stamps: list[float]) -> None:
     known = {f"{n}.md": at for n, at in enumerate(stamps)}
     near = {a for a, x in known.items() for b, y in known.items() if a != b and -2.0 <= y - x < 2.0}
-    assert shared(known) == near
+    assert files_sharing_time(known) == near
 
 
 _MOVES = st.lists(

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory import (
+from reverie.text import NAME, find, frame, inside, neutralize_markup, reveal, strip
+from reverie.topics import (
     Origin,
     Trust,
     Version,
@@ -19,7 +20,6 @@ from reverie.memory import (
     trust_in,
     trust_of,
 )
-from reverie.text import NAME, defused, find, frame, inside, reveal, strip
 from tests.conftest import Scale
 
 pytestmark = [pytest.mark.spec("B4.trust")]
@@ -161,7 +161,7 @@ def nonce_of(framed: str) -> str:
 def test_a_frame_cannot_be_closed_from_inside(text: str, session: str) -> None:
     made = frame(text, session=session, source="notes\n.md", trust="untrusted")
     ((_, taken),) = inside(made)
-    assert taken == defused(text)
+    assert taken == neutralize_markup(text)
     assert nonce_of(made) not in taken
     assert made.count(nonce_of(made)) == 2
     lowered = taken.lower()

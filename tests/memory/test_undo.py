@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import ReverieError
-from reverie.memory import Origin, Trust, new
-from reverie.store import Memories, landing
+from reverie.store import MemoryStore, transaction
+from reverie.topics import Origin, Trust, new
 from tests.conftest import Scale
 from tests.faults import (
     Ack,
@@ -35,7 +35,7 @@ def topic(name: str, text: str) -> bytes:
     return new("t.md", name=name, description="about it", type="project", body=text).data
 
 
-STEPS: tuple[Callable[[Memories], object], ...] = (
+STEPS: tuple[Callable[[MemoryStore], object], ...] = (
     lambda m: m.save("a.md", topic("A", "first"), AGENT),
     lambda m: m.save("a.md", topic("A", "second"), AGENT),
     lambda m: m.save("b.md", topic("B", "other"), AGENT),
@@ -65,7 +65,7 @@ class Stage:
         with opened(home) as memories:
             pointed = {one.key for one in memories.folder.index().pointers}
             assert pointed <= set(memories.folder.keys()), "a pointer leads to nothing"
-            landing.finish(memories)
+            transaction.finish(memories)
             found = seen(home)
             assert found in (self.states[-1], self.states[-2])
             assert not done or found == self.states[-2]
@@ -123,14 +123,14 @@ def test_a_file_that_comes_back_has_its_old_time(tmp_path: Path) -> None:
                 assert seen(home) == state
 
 
-def cut_off_undo(memories: Memories) -> None:
+def cut_off_undo(memories: MemoryStore) -> None:
     """An undo that is planned durably and fails before its first step."""
 
     def fails(*_: object) -> None:
         raise ReverieError("cut off")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(landing, "_step", fails)
+        patch.setattr(transaction, "_step", fails)
         with pytest.raises(ReverieError, match="cut off"):
             memories.undo("", UNDO)
 
@@ -146,7 +146,7 @@ def cut_off_undo(memories: Memories) -> None:
     ids=["save", "remove", "undo", "revert"],
 )
 def test_a_step_after_an_undo_that_was_cut_off_sees_it_through_first(
-    tmp_path: Path, step: Callable[[Memories], object], left: tuple[str, ...]
+    tmp_path: Path, step: Callable[[MemoryStore], object], left: tuple[str, ...]
 ) -> None:
     stage = Stage(tmp_path, 3)
     home = stage.fresh()
@@ -175,11 +175,11 @@ def test_a_plan_for_what_is_a_link_by_now_leaves_the_link_alone(tmp_path: Path) 
     with opened(home) as memories:
         plan = tmp_path / "plan"
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(landing, "_carry_out", lambda _: "")
+            patch.setattr(transaction, "_carry_out", lambda _: "")
             memories.undo("", UNDO)
-        shutil.copy(memories.beside.root / landing.PLAN, plan)
+        shutil.copy(memories.beside.root / transaction.PLAN, plan)
         (home / "p" / "memory" / "b.md").unlink()
         (home / "p" / "memory" / "b.md").symlink_to(plan)
-        landing.finish(memories)
-        assert not landing.is_planned(memories)
+        transaction.finish(memories)
+        assert not transaction.is_planned(memories)
         assert (home / "p" / "memory" / "b.md").is_symlink()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import reverie
-from reverie.apps.hook import before_call, main
+from reverie.apps.hook import answer_event, main
 
 pytestmark = pytest.mark.spec("18.plugin")
 LINTER = ("user", "From now on, always run the linter before you commit.")
@@ -154,7 +154,7 @@ def test_what_one_session_taught_holds_calls_of_the_next_and_said_again_it_count
         path.write_text(said)
         assert told("Stop", project, transcript_path=str(path)) == (0, "")
     call = {"tool_name": "Bash", "tool_input": {"command": "git push origin main"}}
-    held = before_call.judged({"cwd": str(project), "session_id": "s9", **call})
+    held = answer_event({"cwd": str(project), "session_id": "s9", **call})
     assert held is not None
     assert held["permissionDecision"] == "deny"
     assert "never push to main" in held["permissionDecisionReason"]

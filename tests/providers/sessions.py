@@ -29,8 +29,8 @@ from reverie.transcript import (
     decode,
     dump,
     encode,
+    fold_entries,
 )
-from reverie.transcript.fold import fold
 from reverie.wire import Reply, render
 from reverie.world import complete
 
@@ -125,7 +125,7 @@ async def resume(job: dict[str, object]) -> dict[str, int]:
     lines, texts = job["lines"], job["blobs"]
     assert isinstance(lines, list)
     assert isinstance(texts, dict)
-    view = fold([decode(line, texts.get) for line in lines])
+    view = fold_entries([decode(line, texts.get) for line in lines])
     model = built(str(job["provider"]), str(job["url"]), str(job["model"]))
     reply = await complete(model, render(view))
     await model.aclose()

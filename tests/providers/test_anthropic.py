@@ -10,7 +10,7 @@ from reverie.providers import AnthropicModel, anthropic_model
 from reverie.testing import ManualClock
 from reverie.transcript import Usage
 from reverie.wire import Delta, Reply
-from reverie.world import Retrying
+from reverie.world import RetryNotice
 from tests.conftest import Scale
 from tests.providers.wire import JSON, Answer, Wire, ask, patient, sse, talk, watched, wire
 
@@ -240,7 +240,7 @@ async def test_a_cut_stream_is_tried_again_whole() -> None:
     assert reply is not None
     assert [b.raw for b in reply.blocks] == BLOCKS
     assert clock.slept == [0.25, 0.5]
-    assert [e.attempt for e in events if isinstance(e, Retrying)] == [1, 2]
+    assert [e.attempt for e in events if isinstance(e, RetryNotice)] == [1, 2]
     assert len({asked.body for asked in server.asked}) == 1
 
 
@@ -285,7 +285,7 @@ async def test_an_error_in_the_stream_is_tried_again() -> None:
         events, reply = await ask(made, talk().request())
         await made.aclose()
     assert reply is not None
-    assert any(isinstance(e, Retrying) and "Overloaded" in e.reason for e in events)
+    assert any(isinstance(e, RetryNotice) and "Overloaded" in e.reason for e in events)
 
 
 @pytest.mark.parametrize(

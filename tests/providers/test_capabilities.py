@@ -6,8 +6,14 @@ from dataclasses import replace
 import pytest
 
 from reverie.errors import ProviderError
-from reverie.providers import LIFETIMES, anthropic_model, informed, openai_model, tabled
-from reverie.providers.capabilities import TABLE
+from reverie.providers import (
+    LIFETIMES,
+    TABLE,
+    anthropic_model,
+    merge_model_info,
+    openai_model,
+    table_capabilities,
+)
 from reverie.settings import Settings
 from reverie.wire import reasons
 from reverie.world import Capabilities
@@ -45,7 +51,7 @@ PAGE = b"<html></html>"
     ],
 )
 def test_the_table(model: str, minimum: int, compaction: bool, window: int | None) -> None:
-    known = tabled(model)
+    known = table_capabilities(model)
     assert (known.min_cacheable, known.compaction, known.window) == (minimum, compaction, window)
     claude = "claude" in model
     assert known.marks == (4 if claude else 0)
@@ -63,7 +69,7 @@ def test_another_model_behind_the_same_api_is_asked_for_nothing_special() -> Non
 
 @pytest.mark.spec("14")
 def test_every_row_has_its_sources() -> None:
-    import reverie.providers.capabilities as module
+    from reverie.providers import capabilities as module
 
     named = {word for row in TABLE for word in row.sources.split()}
     assert all(row.sources for row in TABLE)
@@ -84,14 +90,14 @@ def test_every_row_has_its_sources() -> None:
     ],
 )
 def test_what_a_models_endpoint_says(info: object, window: int | None, output: int | None) -> None:
-    found = informed(Capabilities(), info)  # type: ignore[arg-type]
+    found = merge_model_info(Capabilities(), info)  # type: ignore[arg-type]
     assert (found.window, found.max_output) == (window, output)
 
 
 @pytest.mark.spec("14")
 def test_a_server_may_say_what_else_it_can() -> None:
     said = {"cache_edits": {"supported": True}, "compaction": {"supported": False}}
-    found = informed(tabled("claude-opus-5"), {"capabilities": said})  # type: ignore[dict-item]
+    found = merge_model_info(table_capabilities("claude-opus-5"), {"capabilities": said})  # type: ignore[dict-item]
     assert found.cache_edits
     assert not found.compaction
     assert found.context_management

@@ -12,7 +12,7 @@ from reverie.providers import (
     OpenAIModel,
     model_for,
     price_of,
-    tabled,
+    table_capabilities,
 )
 from reverie.world import Model
 from tests.processes import loaded
@@ -106,7 +106,7 @@ def test_what_cannot_work_is_said_at_once(
 @pytest.mark.spec("15")
 @pytest.mark.parametrize("name", [DEFAULT_ANTHROPIC, DEFAULT_OPENAI])
 def test_the_defaults_are_models_we_know(name: str) -> None:
-    assert tabled(name).window
+    assert table_capabilities(name).window
     assert price_of(name)
 
 
@@ -127,5 +127,5 @@ def test_a_missing_sdk_is_named(sdk: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.spec("15")
 def test_no_sdk_is_imported_before_it_is_needed() -> None:
-    names = loaded("import reverie.providers.choose as c; assert c.model_for('', {}) is None")
+    names = loaded("import reverie.providers.selection as c; assert c.model_for('', {}) is None")
     assert not names & {"anthropic", "openai", "httpx2"}

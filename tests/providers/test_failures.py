@@ -6,7 +6,7 @@ import pytest
 
 from reverie.errors import AuthFailed, Overloaded, PromptTooLong, ProviderError, UnknownModel
 from reverie.transcript import Json
-from reverie.wire import from_event, from_status, said
+from reverie.wire import from_event, from_status, parse_error_body
 
 pytestmark = pytest.mark.spec("2")
 
@@ -47,7 +47,7 @@ PAGE = "<html><head><title>502 Bad\n Gateway</title></head><body>nginx</body></h
 def test_each_refusal_has_its_error(
     status: int, text: str, kind: type[ProviderError], retry: bool
 ) -> None:
-    setback = from_status(status, said(text), {"retry-after": "3"}, "api.test")
+    setback = from_status(status, parse_error_body(text), {"retry-after": "3"}, "api.test")
     assert type(setback.error) is kind
     assert setback.retry is retry
     assert setback.after == "3"
@@ -58,15 +58,15 @@ def test_each_refusal_has_its_error(
 
 
 def test_a_page_is_named_and_its_title_told() -> None:
-    text = str(from_status(502, said(PAGE), {}, "x").error)
+    text = str(from_status(502, parse_error_body(PAGE), {}, "x").error)
     assert "web page" in text
     assert "502 Bad Gateway" in text
     assert "nginx" not in text
 
 
 def test_the_provider_may_say_whether_to_try_again() -> None:
-    assert not from_status(529, said(""), {"x-should-retry": "false"}, "x").retry
-    assert from_status(400, said(""), {"x-should-retry": "true"}, "x").retry
+    assert not from_status(529, parse_error_body(""), {"x-should-retry": "false"}, "x").retry
+    assert from_status(400, parse_error_body(""), {"x-should-retry": "true"}, "x").retry
 
 
 @pytest.mark.spec("B10")
@@ -110,10 +110,10 @@ def test_the_provider_may_say_whether_to_try_again() -> None:
 def test_a_prompt_too_long_says_by_how_much(
     status: int, message: str, needed: int | None, allowed: int | None
 ) -> None:
-    error = from_status(status, said(body(message)), {}, "x").error
+    error = from_status(status, parse_error_body(body(message)), {}, "x").error
     assert isinstance(error, PromptTooLong)
     assert (error.needed, error.allowed) == (needed, allowed)
-    only_a_code = said(body("nope", code="context_length_exceeded"))
+    only_a_code = parse_error_body(body("nope", code="context_length_exceeded"))
     assert isinstance(from_status(400, only_a_code, {}, "x").error, PromptTooLong)
 
 

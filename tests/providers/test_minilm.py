@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import ProviderError
-from reverie.providers import MAX_TOKENS, MiniLM, minilm
+from reverie.providers import MAX_TOKENS, MiniLM, embeddings
 
 pytestmark = pytest.mark.spec("B2.local_meaning")
 
@@ -112,5 +112,5 @@ def test_weights_that_cannot_be_read_are_said_to_be(tmp_path: Path, damage: obje
 
 
 def test_without_the_weights_there_is_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minilm, "PACKAGE", "no_such_package_of_weights")
-    assert minilm.found() is None
+    monkeypatch.setattr(embeddings, "PACKAGE", "no_such_package_of_weights")
+    assert embeddings.find_model() is None

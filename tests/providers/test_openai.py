@@ -11,7 +11,7 @@ from reverie.errors import ProviderError, Unreachable
 from reverie.providers import OpenAIModel, WireFormat, openai_model
 from reverie.transcript import Usage, block
 from reverie.wire import Delta, Reply
-from reverie.world import Retrying
+from reverie.world import RetryNotice
 from tests.conftest import Scale
 from tests.providers.wire import (
     HEAD,
@@ -272,7 +272,7 @@ async def test_a_cut_stream_is_tried_again(style: WireFormat) -> None:
         events, reply = await ask(made, talk(GPT).request())
         await made.aclose()
     assert reply is not None
-    assert sum(isinstance(e, Retrying) for e in events) == 1
+    assert sum(isinstance(e, RetryNotice) for e in events) == 1
 
 
 @pytest.mark.parametrize(

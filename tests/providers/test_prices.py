@@ -2,8 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from reverie.providers import Retries, dollars, money, openai_model, price_of, tabled
-from reverie.providers.prices import TABLE
+from reverie.providers import (
+    PRICES,
+    Retries,
+    dollars,
+    money,
+    openai_model,
+    price_of,
+    table_capabilities,
+)
 from reverie.testing import ManualClock
 from reverie.transcript import Usage
 
@@ -48,7 +55,7 @@ def test_every_kind_of_token_has_its_price() -> None:
 
 
 def test_a_table_that_makes_sense() -> None:
-    for _, price in TABLE:
+    for _, price in PRICES:
         assert 0 < price.read < price.input <= price.written <= price.written_1h < price.output
 
 
@@ -72,7 +79,7 @@ def test_money_as_people_write_it(amount: float, shown: str) -> None:
 def test_prices_against_an_input_are_capabilities_of_the_model(
     model: str, read: float, write: float, output: float
 ) -> None:
-    prices = tabled(model).prices
+    prices = table_capabilities(model).prices
     assert (prices.read, prices.write, prices.output) == (read, write, output)
 
 

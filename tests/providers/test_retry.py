@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from reverie.errors import Overloaded, ProviderError
 from reverie.providers import LONGEST_WAIT, OVERLOAD_PATIENCE, Retries, asked_wait, persist
 from reverie.testing import ManualClock, reply
-from reverie.wire import Delta, Reply, Setback
-from reverie.world import Event, Retrying
+from reverie.wire import Delta, FailedAttempt, Reply
+from reverie.world import Event, RetryNotice
 
 pytestmark = pytest.mark.spec("2")
 NOW = ManualClock().now()
@@ -56,7 +56,7 @@ def test_waits_grow_and_are_spread() -> None:
 
 
 async def run(
-    failures: list[Setback], limit: int, clock: ManualClock, patience: float = 0.0
+    failures: list[FailedAttempt], limit: int, clock: ManualClock, patience: float = 0.0
 ) -> list[Event]:
     pending = list(failures)
 
@@ -70,17 +70,17 @@ async def run(
     return [event async for event in persist(attempt, retries)]
 
 
-def busy(after: str = "", retry: bool = True) -> Setback:
-    return Setback(Overloaded("busy", do="Wait"), retry=retry, after=after)
+def busy(after: str = "", retry: bool = True) -> FailedAttempt:
+    return FailedAttempt(Overloaded("busy", do="Wait"), retry=retry, after=after)
 
 
 async def test_tries_are_counted_and_announced() -> None:
     clock = ManualClock()
     events = await run([busy(), busy("7")], 5, clock)
     assert clock.slept == [0.25, 7.0]
-    assert [e for e in events if isinstance(e, Retrying)] == [
-        Retrying(1, 0.25, "busy. Wait"),
-        Retrying(2, 7.0, "busy. Wait"),
+    assert [e for e in events if isinstance(e, RetryNotice)] == [
+        RetryNotice(1, 0.25, "busy. Wait"),
+        RetryNotice(2, 7.0, "busy. Wait"),
     ]
     assert [type(e) for e in events][-1] is Reply
     assert sum(isinstance(e, Reply) for e in events) == 1
@@ -89,7 +89,7 @@ async def test_tries_are_counted_and_announced() -> None:
 async def test_an_overload_is_waited_out_for_minutes() -> None:
     clock = ManualClock()
     events = await run([busy()] * 20, 5, clock, OVERLOAD_PATIENCE)
-    assert sum(isinstance(e, Retrying) for e in events) == 20
+    assert sum(isinstance(e, RetryNotice) for e in events) == 20
     assert isinstance(events[-1], Reply)
     assert 200 < sum(clock.slept) < OVERLOAD_PATIENCE
 
@@ -109,13 +109,13 @@ async def test_an_overload_that_does_not_pass_ends_too() -> None:
         (busy(), 5, 0.0, 5),
         (busy(retry=False), 5, 0.0, 0),  # what will not pass is not tried again
         (busy("86400"), 5, OVERLOAD_PATIENCE, 5),  # nor is one waited out that is to last
-        (Setback(ProviderError("broken"), retry=True), 5, OVERLOAD_PATIENCE, 5),
+        (FailedAttempt(ProviderError("broken"), retry=True), 5, OVERLOAD_PATIENCE, 5),
         (busy(), 0, OVERLOAD_PATIENCE, 0),
         (busy(), 5, OVERLOAD_PATIENCE, 43),
     ],
 )
 async def test_tries_end_and_patience_is_for_overloads_that_may_pass(
-    setback: Setback, limit: int, patience: float, tries: int
+    setback: FailedAttempt, limit: int, patience: float, tries: int
 ) -> None:
     clock = ManualClock()
     with pytest.raises(type(setback.error), match=setback.error.what):

@@ -23,7 +23,7 @@ from reverie.simulator import (
     error,
     garbled,
     serving,
-    thought,
+    thinking_block,
 )
 from reverie.testing import ManualClock
 from reverie.transcript import EMPTY, Block, Entry, Object, UserMessage, apply, blocks_of
@@ -45,7 +45,7 @@ def calling(provider: str) -> Engine:
 
     def answer(body: Object) -> list[Block]:
         n = next(numbers)
-        thinks = [thought(f"Step {n} is next.")] if provider == "anthropic" else []
+        thinks = [thinking_block(f"Step {n} is next.")] if provider == "anthropic" else []
         return [
             *thinks,
             *blocks_of(f"Reading {n}."),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.wire import LARGEST, BadStream, Events, ServerEvent
+from reverie.wire import LARGEST, BadStream, EventParser, ServerEvent
 
 pytestmark = pytest.mark.spec("14")
 
@@ -26,7 +26,7 @@ EVENTS = [
 
 
 def read(*chunks: bytes, largest: int = LARGEST) -> list[ServerEvent]:
-    events = Events(largest)
+    events = EventParser(largest)
     return [event for chunk in chunks for event in events.feed(chunk)]
 
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from reverie.middleware import Engine, Outgoing
+from reverie.interception import InterceptionEngine, OutgoingRequest
 from reverie.wire import as_reply
 from reverie.world import Notice
 from tests.proxy.proxied import KEY, READ, rules
@@ -51,7 +51,7 @@ class Client:
     """One conversation as Claude Code sends it: marks move, texts become blocks and back."""
 
     def __init__(
-        self, engine: Engine, session: str = "s1", *, folder: str = "", **headers: str
+        self, engine: InterceptionEngine, session: str = "s1", *, folder: str = "", **headers: str
     ) -> None:
         self.engine = engine
         self.messages: list[dict[str, Any]] = []
@@ -106,7 +106,7 @@ class Client:
         self.messages.append(assistant(*content))
         return self.sent[-1]
 
-    async def out(self, body: dict[str, Any]) -> Outgoing:
+    async def out(self, body: dict[str, Any]) -> OutgoingRequest:
         out = await self.engine.outgoing("messages", self.headers, json.dumps(body).encode())
         self.sent.append(json.loads(out.body))
         return out
@@ -159,5 +159,5 @@ def reminders(body: dict[str, Any]) -> list[str]:
     ]
 
 
-def engine(home: Path, notices: list[Notice] | None = None, **given: Any) -> Engine:
-    return Engine(rules(home, [] if notices is None else notices, **given))
+def engine(home: Path, notices: list[Notice] | None = None, **given: Any) -> InterceptionEngine:
+    return InterceptionEngine(rules(home, [] if notices is None else notices, **given))

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from reverie.middleware import Engine
+from reverie.interception import InterceptionEngine
 from tests.proxy.clients import engine
 
 
 @pytest.fixture
-async def through(home: Path) -> AsyncGenerator[Engine]:
+async def through(home: Path) -> AsyncGenerator[InterceptionEngine]:
     made = engine(home)
     yield made
     await made.aclose()

@@ -13,9 +13,10 @@ from typing import Any
 import httpx2
 from anyio.from_thread import start_blocking_portal
 
-from reverie.apps.proxy import ProxyAddress, run, upstreams_of
-from reverie.middleware import EngineRules, ShadowRules
-from reverie.models import RulesModel
+from reverie.apps.proxy import run, upstreams_of
+from reverie.clients import ProxyAddress
+from reverie.interception import EngineOptions, MirrorOptions
+from reverie.models import BackgroundModel
 from reverie.store import Project
 from reverie.testing import Provider, provider
 from reverie.world import Notice
@@ -49,12 +50,12 @@ class Through:
         return httpx2.post(f"{base}/{rest}", content=data, headers=named, timeout=30)
 
 
-def rules(home: Path, notices: list[Notice], **given: Any) -> EngineRules:
+def rules(home: Path, notices: list[Notice], **given: Any) -> EngineOptions:
     memory = given.pop("memory", True)
-    shadows = ShadowRules(
-        Project.personal(home=home, environ={}), RulesModel, notices.append, memory=memory
+    shadows = MirrorOptions(
+        Project.personal(home=home, environ={}), BackgroundModel, notices.append, memory=memory
     )
-    return EngineRules(shadows, **given)
+    return EngineOptions(shadows, **given)
 
 
 @contextmanager

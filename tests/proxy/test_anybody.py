@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import reverie
-from reverie.middleware import Engine
+from reverie.interception import InterceptionEngine
 from reverie.testing import Provider, provider
 from tests.proxy.clients import BIG, Client, assistant, gave, ran, result, use, user
 from tests.proxy.proxied import READ, proxied
@@ -101,7 +101,7 @@ def test_what_the_provider_says_comes_back_as_it_is(way: Any, home: Path, tmp_pa
     ],
 )
 async def test_row_62_calls_and_results_that_do_not_fit_pass_as_they_are(
-    through: Engine, messages: list[Any]
+    through: InterceptionEngine, messages: list[Any]
 ) -> None:
     """What a client may send is the provider's to say; nothing of ours repairs or drops it."""
     client = Client(through)
@@ -116,7 +116,7 @@ async def test_row_62_calls_and_results_that_do_not_fit_pass_as_they_are(
 
 
 async def test_row_63_no_text_of_a_client_chooses_where_a_result_lies(
-    through: Engine, home: Path
+    through: InterceptionEngine, home: Path
 ) -> None:
     client = Client(through, "../../escape")
     client.says("Read it, please")

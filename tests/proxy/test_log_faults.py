@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from reverie.middleware import FILE, DecisionLog, Position, position_line, result_line
+from reverie.interception import FILE, DecisionLog, MirrorPosition, position_line, result_line
 from reverie.transcript import Json
 from tests.breaking import Acked, attempted, cut, failed, killed
 from tests.conftest import Scale
@@ -80,7 +80,9 @@ def decide(log: DecisionLog, about: int, at: int, size: int) -> str:
 
 
 def note(log: DecisionLog, at: int) -> None:
-    log.note([position_line("thread", f"chain{at}", Position("session", "entry"), spoken=True)])
+    log.note(
+        [position_line("thread", f"chain{at}", MirrorPosition("session", "entry"), spoken=True)]
+    )
 
 
 def test_what_was_decided_outlives_a_kill(scale: Scale) -> None:

@@ -7,21 +7,30 @@ from typing import Any
 
 import pytest
 
-from reverie.middleware import (
+from reverie.interception import (
     MOST,
-    Asked,
+    SIZE,
     Caller,
     Decisions,
-    Ends,
-    Known,
+    InterceptedRequest,
+    MirrorPosition,
     OutgoingPlan,
-    Position,
-    chain,
+    RequestTails,
+    ScanCache,
+    as_value,
+    chain_seed,
+    content,
+    content_digest,
+    credential,
+    digest,
+    extend_chain,
+    normal,
+    of_text,
     position_line,
     reminder_line,
     result_line,
     rule_line,
-    scan,
+    scan_body,
     session_line,
 )
 from reverie.transcript import dump
@@ -46,8 +55,8 @@ MARK = {"cache_control": {"type": "ephemeral"}}
     ],
 )
 def test_blocks_that_say_the_same_have_one_digest(one: Any, other: Any) -> None:
-    assert chain.digest(one) == chain.digest(other)
-    assert len(chain.digest(one)) == chain.SIZE
+    assert digest(one) == digest(other)
+    assert len(digest(one)) == SIZE
 
 
 @pytest.mark.parametrize(
@@ -61,44 +70,44 @@ def test_blocks_that_say_the_same_have_one_digest(one: Any, other: Any) -> None:
     ],
 )
 def test_blocks_that_say_something_else_have_another(one: Any, other: Any) -> None:
-    assert chain.digest(one) != chain.digest(other)
+    assert digest(one) != digest(other)
 
 
 def test_marks_are_left_out_however_deep_they_stand() -> None:
     nested = {"type": "x", "of": [{"type": "text", "text": "a", **MARK}, [{"k": 1, **MARK}]]}
-    assert dump(chain.normal(nested)) == '{"of":[{"type":"text","text":"a"},[{"k":1}]],"type":"x"}'
+    assert dump(normal(nested)) == '{"of":[{"type":"text","text":"a"},[{"k":1}]],"type":"x"}'
 
 
 def test_the_content_of_a_result_is_known_by_what_it_holds() -> None:
-    assert chain.content("a") == [text("a")]
-    assert chain.content(None) == []
-    assert chain.content([{**text("a"), **MARK}]) == chain.content("a")
-    assert chain.content_digest("a") == chain.content_digest([{"type": "input_text", "text": "a"}])
-    assert chain.content_digest("a") != chain.content_digest("b")
-    assert len(bytes.fromhex(chain.content_digest("a"))) == chain.SIZE
+    assert content("a") == [text("a")]
+    assert content(None) == []
+    assert content([{**text("a"), **MARK}]) == content("a")
+    assert content_digest("a") == content_digest([{"type": "input_text", "text": "a"}])
+    assert content_digest("a") != content_digest("b")
+    assert len(bytes.fromhex(content_digest("a"))) == SIZE
 
 
 def test_a_chain_has_every_block_its_role_and_whose_it_is() -> None:
-    begin, block = chain.seed("key"), chain.digest(text("a"))
-    other = chain.digest(text("b"))
+    begin, block = chain_seed("key"), digest(text("a"))
+    other = digest(text("b"))
     chains = {
-        chain.extended(begin, "user", block),
-        chain.extended(begin, "assistant", block),
-        chain.extended(begin, "user", other),
-        chain.extended(chain.seed("another"), "user", block),
-        chain.extended(chain.extended(begin, "user", block), "user", other),
-        chain.extended(chain.extended(begin, "user", other), "user", block),
+        extend_chain(begin, "user", block),
+        extend_chain(begin, "assistant", block),
+        extend_chain(begin, "user", other),
+        extend_chain(chain_seed("another"), "user", block),
+        extend_chain(extend_chain(begin, "user", block), "user", other),
+        extend_chain(extend_chain(begin, "user", other), "user", block),
     }
     assert len(chains) == 6
-    assert chain.seed("key") == begin != chain.of_text("key")
+    assert chain_seed("key") == begin != of_text("key")
 
 
 def test_who_asks_is_told_by_either_header() -> None:
-    assert chain.credential({"x-api-key": "a", "authorization": "b"}) == "a"
-    assert chain.credential({"authorization": "b"}) == "b"
-    assert chain.credential({}) == ""
-    assert chain.as_value([1]) == {}
-    assert chain.as_value({"a": 1}) == {"a": 1}
+    assert credential({"x-api-key": "a", "authorization": "b"}) == "a"
+    assert credential({"authorization": "b"}) == "b"
+    assert credential({}) == ""
+    assert as_value([1]) == {}
+    assert as_value({"a": 1}) == {"a": 1}
 
 
 # --- what was decided
@@ -126,7 +135,7 @@ def test_the_first_decision_about_a_thing_stands() -> None:
 
 
 def test_where_a_shadow_is_and_whose_a_chain_is_the_newest_says() -> None:
-    place, later = Position("s", "e1"), Position("s", "e2")
+    place, later = MirrorPosition("s", "e1"), MirrorPosition("s", "e2")
     found = decided(
         position_line("one", "ch", place, spoken=True),
         position_line("two", "ch", later, spoken=False),
@@ -149,7 +158,7 @@ def test_a_reminder_is_ones_own_or_the_parents() -> None:
 
 
 def test_a_parent_is_of_the_same_project_and_told_by_the_deepest_chain() -> None:
-    place = Position("s", "e")
+    place = MirrorPosition("s", "e")
     found = decided(
         position_line("deep", "c2", place, spoken=True),
         position_line("flat", "c1", place, spoken=True),
@@ -164,10 +173,12 @@ def test_a_parent_is_of_the_same_project_and_told_by_the_deepest_chain() -> None
 # --- whether a request goes on from the last
 
 
-def asked(texts: Sequence[str], session: str = "s", kind: Any = "main") -> Asked:
+def asked(texts: Sequence[str], session: str = "s", kind: Any = "main") -> InterceptedRequest:
     messages = [(user, assistant)[n % 2](one) for n, one in enumerate(texts)]
-    body = scan(dump({"model": "m", "messages": messages}), "messages", b"seed", "t", Known())
-    return Asked(body, Caller(b"seed", session), kind)
+    body = scan_body(
+        dump({"model": "m", "messages": messages}), "messages", b"seed", "t", ScanCache()
+    )
+    return InterceptedRequest(body, Caller(b"seed", session), kind)
 
 
 def made(*decided: tuple[int, str, str]) -> OutgoingPlan:
@@ -175,7 +186,7 @@ def made(*decided: tuple[int, str, str]) -> OutgoingPlan:
 
 
 def test_a_request_follows_the_last_one_that_it_holds() -> None:
-    ends = Ends()
+    ends = RequestTails()
     assert ends.followed(asked(["a"]), made()).known == 0
     assert ends.goes_on(asked(["a", "b", "c"]))
     assert not ends.goes_on(asked(["x", "b", "c"]))
@@ -185,7 +196,7 @@ def test_a_request_follows_the_last_one_that_it_holds() -> None:
 
 
 def test_what_was_decided_otherwise_is_a_break_of_ours() -> None:
-    ends = Ends()
+    ends = RequestTails()
     ends.followed(asked(["a", "b", "c"]), made((2, "", "reminder")))
     same = ends.followed(asked(["a", "b", "c", "d", "e"]), made((2, "", "reminder"), (4, "", "x")))
     assert (same.known, same.broken) == (3, False)
@@ -194,14 +205,14 @@ def test_what_was_decided_otherwise_is_a_break_of_ours() -> None:
 
 
 def test_what_is_decided_behind_the_last_end_is_no_break() -> None:
-    ends = Ends()
+    ends = RequestTails()
     ends.followed(asked(["a"]), made())
     found = ends.followed(asked(["a", "b"]), made((1, "", "new")))
     assert (found.known, found.broken) == (1, False)
 
 
 def test_what_the_client_left_is_told_and_a_compaction_is_no_history() -> None:
-    ends = Ends()
+    ends = RequestTails()
     ends.followed(asked(["a"]), made())
     left = ends.followed(asked(["other"]), made())
     assert (left.known, left.left, left.broken) == (0, True, False)
@@ -212,7 +223,7 @@ def test_what_the_client_left_is_told_and_a_compaction_is_no_history() -> None:
 
 def test_only_the_newest_ends_are_remembered() -> None:
     assert MOST > 1_000
-    ends = Ends(2)
+    ends = RequestTails(2)
     for one in ("a", "b", "c"):
         ends.followed(asked([one]), made())
     assert [ends.goes_on(asked([one, "x", "y"])) for one in "abc"] == [False, True, True]

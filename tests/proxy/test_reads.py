@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reverie.apps.proxy.sealing import sealing
+from reverie.apps.proxy import sealing
 from reverie.settings import DEFAULTS
 from reverie.testing import provider
 from tests.proxy.clients import assistant, user

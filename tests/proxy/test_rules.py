@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 import reverie
-from reverie.middleware import Engine, Known, chain, scan
+from reverie.interception import InterceptionEngine, ScanCache, chain_seed, scan_body
 from reverie.store import Folder
 from reverie.transcript import dump
 from tests.proxy.clients import (
@@ -48,7 +48,9 @@ def project(tmp_path: Path, home: Path) -> str:
 
 def chains(messages: list[Any], credential: str = "k") -> list[bytes]:
     body = dump({"messages": messages})
-    return [p.chain for p in scan(body, "messages", chain.seed(credential), "", Known()).parts]
+    return [
+        p.chain for p in scan_body(body, "messages", chain_seed(credential), "", ScanCache()).parts
+    ]
 
 
 def said(*texts: str) -> list[Any]:
@@ -82,7 +84,7 @@ def test_rule_02_marks_strings_and_thinking_make_no_difference() -> None:
 
 
 async def test_rule_03_a_beginning_without_an_answer_proves_nothing(
-    through: Engine, project: str
+    through: InterceptionEngine, project: str
 ) -> None:
     first, second = (Client(through, name, folder=project) for name in ("one", "two"))
     await first.says(ASK).asks(None)
@@ -97,7 +99,9 @@ async def test_rule_03_a_beginning_without_an_answer_proves_nothing(
     }
 
 
-async def test_rule_04_a_fork_goes_on_from_its_parent(through: Engine, project: str) -> None:
+async def test_rule_04_a_fork_goes_on_from_its_parent(
+    through: InterceptionEngine, project: str
+) -> None:
     parent = Client(through, "parent", folder=project)
     before = await parent.says(ASK).asks()
     fork = Client(through, "fork", folder=project)
@@ -110,7 +114,9 @@ async def test_rule_04_a_fork_goes_on_from_its_parent(through: Engine, project: 
 # Decisions
 
 
-async def test_rule_05_a_result_is_known_by_its_call_and_content(through: Engine) -> None:
+async def test_rule_05_a_result_is_known_by_its_call_and_content(
+    through: InterceptionEngine,
+) -> None:
     client = Client(through)
     client.says("Read it, please")
     sent = await client.round()
@@ -124,7 +130,7 @@ async def test_rule_05_a_result_is_known_by_its_call_and_content(through: Engine
 
 
 async def test_rule_06_a_reminder_follows_its_block_though_the_message_grows(
-    through: Engine, project: str
+    through: InterceptionEngine, project: str
 ) -> None:
     client = Client(through, folder=project)
     sent = await client.says(ASK).asks(None)
@@ -134,7 +140,7 @@ async def test_rule_06_a_reminder_follows_its_block_though_the_message_grows(
     assert extends(grown, sent)
 
 
-async def test_rule_07_what_was_sent_before_stays_as_it_was(through: Engine) -> None:
+async def test_rule_07_what_was_sent_before_stays_as_it_was(through: InterceptionEngine) -> None:
     client = Client(through)
     client.says("Read it, please")
     client.messages += [*ran("old", BIG), assistant("I have read it.")]
@@ -144,7 +150,7 @@ async def test_rule_07_what_was_sent_before_stays_as_it_was(through: Engine) -> 
     assert result(await client.asks(None)) == BIG
 
 
-async def test_rule_08_nothing_is_a_decision(through: Engine, project: str) -> None:
+async def test_rule_08_nothing_is_a_decision(through: InterceptionEngine, project: str) -> None:
     client = Client(through, folder=project)
     with reverie.Memory(project, home=through.rules.shadows.own.home) as memory:
         kept = [one.file for one in memory.list()]
@@ -168,7 +174,7 @@ async def test_rule_09_eight_at_once_give_one_output_also_after_a_restart(
     data = json.dumps(client.body()).encode()
     found: set[bytes] = set()
 
-    async def ask(by: Engine) -> None:
+    async def ask(by: InterceptionEngine) -> None:
         found.add((await by.outgoing("messages", client.headers, data)).body)
 
     async with anyio.create_task_group() as tasks:
@@ -183,7 +189,7 @@ async def test_rule_09_eight_at_once_give_one_output_also_after_a_restart(
 
 
 async def test_rule_09_what_was_forgotten_meanwhile_does_not_go_up_again(
-    through: Engine, project: str
+    through: InterceptionEngine, project: str
 ) -> None:
     client = Client(through, folder=project)
     first = await client.says(ASK).asks()
@@ -210,7 +216,9 @@ async def test_rule_10_a_preview_has_both_ends_and_nothing_that_changes(tmp_path
     assert found[0] == found[1]
 
 
-async def test_rule_11_what_is_read_from_the_store_is_not_stored_again(through: Engine) -> None:
+async def test_rule_11_what_is_read_from_the_store_is_not_stored_again(
+    through: InterceptionEngine,
+) -> None:
     client = Client(through)
     client.says("Read it, please")
     stored = result(await client.round()).partition("stored whole in ")[2].partition(";")[0]
@@ -219,7 +227,7 @@ async def test_rule_11_what_is_read_from_the_store_is_not_stored_again(through: 
 
 
 async def test_rule_12_nothing_is_stored_where_the_client_has_no_tool_to_read_it(
-    through: Engine,
+    through: InterceptionEngine,
 ) -> None:
     client = Client(through)
     client.tools = [{**READ, "name": "weather"}]
@@ -228,7 +236,7 @@ async def test_rule_12_nothing_is_stored_where_the_client_has_no_tool_to_read_it
 
 
 async def test_rule_13_reminders_join_prompts_of_the_main_thread_alone(
-    through: Engine, project: str
+    through: InterceptionEngine, project: str
 ) -> None:
     agent = Client(through, folder=project, **{"x-claude-code-agent-id": "a1"})
     assert not reminders(await agent.says(ASK).asks())
@@ -269,11 +277,13 @@ async def test_rule_13_reminders_join_prompts_of_the_main_thread_alone(
         b"[" * 100_000,
     ],
 )
-async def test_rule_14_what_cannot_be_read_passes_as_it_is(through: Engine, data: bytes) -> None:
+async def test_rule_14_what_cannot_be_read_passes_as_it_is(
+    through: InterceptionEngine, data: bytes
+) -> None:
     assert (await through.outgoing("messages", {}, data)).body == data
 
 
-async def test_rule_14_what_needs_no_change_passes_as_it_is(through: Engine) -> None:
+async def test_rule_14_what_needs_no_change_passes_as_it_is(through: InterceptionEngine) -> None:
     said_ = b'{"role":"user","content":"What\\u0020is it?"}'
     data = b'{ "model":"m" ,\n "messages":[' + said_ + b'], "max_tokens":1e3 }'
     assert (await through.outgoing("messages", {}, data)).body == data
@@ -289,7 +299,9 @@ async def test_rule_14_if_anything_of_ours_fails_the_original_goes_up(home: Path
     assert made.figures.counts["failed"] == 1
 
 
-async def test_rule_15_the_mark_goes_along_to_the_reminder(through: Engine, project: str) -> None:
+async def test_rule_15_the_mark_goes_along_to_the_reminder(
+    through: InterceptionEngine, project: str
+) -> None:
     sent = await Client(through, folder=project).says(ASK).asks(None)
     last = sent["messages"][-1]["content"]
     assert "cache_control" not in last[0]
@@ -301,7 +313,9 @@ async def test_rule_15_the_mark_goes_along_to_the_reminder(through: Engine, proj
     assert replaced["cache_control"] == MARK
 
 
-async def test_rule_16_spare_marks_where_they_pay_and_never_more_than_four(through: Engine) -> None:
+async def test_rule_16_spare_marks_where_they_pay_and_never_more_than_four(
+    through: InterceptionEngine,
+) -> None:
     client = Client(through)
     client.marks = False
     await client.says("Read these, please").asks(None)
@@ -320,7 +334,7 @@ async def test_rule_16_spare_marks_where_they_pay_and_never_more_than_four(throu
     assert marks(full.sent[-1]) == 4
 
 
-async def test_rule_16_a_bridge_where_many_calls_came_at_once(through: Engine) -> None:
+async def test_rule_16_a_bridge_where_many_calls_came_at_once(through: InterceptionEngine) -> None:
     client = Client(through)
     await client.says("Read these, please").asks(None)
     sent = await client.round("short", count=12)
@@ -330,7 +344,9 @@ async def test_rule_16_a_bridge_where_many_calls_came_at_once(through: Engine) -
     assert "cache_control" not in json.dumps((await few.round("short", count=3))["messages"][0])
 
 
-async def test_rule_17_a_history_that_is_not_added_to_gets_no_mark(through: Engine) -> None:
+async def test_rule_17_a_history_that_is_not_added_to_gets_no_mark(
+    through: InterceptionEngine,
+) -> None:
     client = Client(through, "")
     client.marks = False
     client.tools = []
@@ -341,7 +357,7 @@ async def test_rule_17_a_history_that_is_not_added_to_gets_no_mark(through: Engi
 
 
 async def test_rule_17_nothing_is_injected_into_a_history_that_is_written_anew(
-    through: Engine, project: str
+    through: InterceptionEngine, project: str
 ) -> None:
     client = Client(through, "", folder=project)
     client.marks = False
@@ -364,7 +380,9 @@ async def test_rule_19_usage_is_left_as_it_comes(home: Path) -> None:
     assert usage["input_tokens"] == upstream.requests[0].tokens
 
 
-async def test_rule_20_a_mark_that_moves_is_no_break(through: Engine, project: str) -> None:
+async def test_rule_20_a_mark_that_moves_is_no_break(
+    through: InterceptionEngine, project: str
+) -> None:
     client = Client(through, folder=project)
     first = await client.says(ASK).asks()
     await client.round("short")
@@ -376,7 +394,7 @@ async def test_rule_20_a_mark_that_moves_is_no_break(through: Engine, project: s
     assert isinstance(grown["content"], str)  # the mark made blocks of it, and is gone by now
 
 
-async def test_rule_20_breaks_are_counted_ours_and_the_clients(through: Engine) -> None:
+async def test_rule_20_breaks_are_counted_ours_and_the_clients(through: InterceptionEngine) -> None:
     client = Client(through)
     await client.says("Read it, please").asks()
     client.says("And that one too")

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 import reverie
-from reverie.middleware import Engine
+from reverie.interception import InterceptionEngine
 from reverie.testing import provider
 from tests.proxy.clients import (
     BIG,
@@ -48,7 +48,7 @@ def rule(project: Path, home: Path) -> None:
 
 
 @pytest.fixture
-def client(through: Engine, home: Path, project: Path) -> Client:
+def client(through: InterceptionEngine, home: Path, project: Path) -> Client:
     """Somebody at work where the rule holds."""
     rule(project, home)
     return Client(through, folder=str(project)).says(TASK)
@@ -151,7 +151,7 @@ async def test_a_sub_agents_calls_are_looked_at_too(client: Client) -> None:
 
 @pytest.mark.parametrize("form", ["chat", "responses"])
 async def test_rules_are_told_in_the_formats_of_openai_too(
-    through: Engine, home: Path, project: Path, form: Any
+    through: InterceptionEngine, home: Path, project: Path, form: Any
 ) -> None:
     rule(project, home)
     body = asking(form, [("exec_command", {"cmd": "git push -f"}, "done")], "gpt-5.6")

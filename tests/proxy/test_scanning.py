@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reverie.middleware import Body, Known, scan
+from reverie.interception import RequestBody, ScanCache, scan_body
 from reverie.transcript import dump
 from reverie.wire import Format
 from tests.proxy.clients import assistant, gave, text, use, user
@@ -50,9 +50,11 @@ TALKS: dict[Format, list[dict[str, Any]]] = {
 each_form = pytest.mark.parametrize("form", list(TALKS))
 
 
-def read(form: Format, talk: object, known: Known | None = None, **more: object) -> Body:
+def read(form: Format, talk: object, known: ScanCache | None = None, **more: object) -> RequestBody:
     name = "input" if form == "responses" else "messages"
-    return scan(dump({"model": "m", **more, name: talk}), form, b"seed", "t", known or Known())
+    return scan_body(
+        dump({"model": "m", **more, name: talk}), form, b"seed", "t", known or ScanCache()
+    )
 
 
 @each_form
@@ -76,14 +78,14 @@ def test_each_form_tells_who_spoke_what_was_called_and_what_came_back(form: Form
 
 @each_form
 def test_what_is_read_on_from_what_is_known_is_what_is_read_at_once(form: Format) -> None:
-    known = Known()
+    known = ScanCache()
     for count in range(1, len(TALKS[form]) + 1):
         talk = TALKS[form][:count]
         assert read(form, talk, known).talk == read(form, talk).talk
     changed = [user("other"), *TALKS[form][1:]]
     assert read(form, changed, known).talk == read(form, changed).talk
     spaced = json.dumps({"messages": TALKS[form], "input": TALKS[form]}, indent=1)
-    met, new = (scan(spaced, form, b"seed", "t", one) for one in (known, Known()))
+    met, new = (scan_body(spaced, form, b"seed", "t", one) for one in (known, ScanCache()))
     assert met.talk == new.talk
 
 
@@ -146,9 +148,9 @@ def test_as_many_conversations_are_known_as_there_is_room_for() -> None:
     size = len(read("messages", talk).text)
 
     def known_after(most: int) -> bool:
-        known = Known(most)
+        known = ScanCache(most)
         body = read("messages", talk, known)
-        scan(dump({"messages": [], "more": other}), "messages", b"seed", "other", known)
+        scan_body(dump({"messages": [], "more": other}), "messages", b"seed", "other", known)
         return known.begun(b"seed", "t", body.text, body.base)[1] > 0
 
     more = len(dump({"messages": [], "more": other}))

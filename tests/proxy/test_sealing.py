@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from reverie.apps.proxy import FOLDER
-from reverie.apps.proxy.sealing import sealing
+from reverie.apps.proxy import FOLDER, sealing
 from tests.proxy.clients import (
     MARK,
     Client,

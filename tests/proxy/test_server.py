@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from reverie.apps.proxy import Passing
+from reverie.apps.proxy import StreamObserver
 from reverie.errors import InvalidMessage
 from reverie.testing import call
-from reverie.wire import Assembly, Events, Setback
+from reverie.wire import EventParser, FailedAttempt, MessagesAssembler
 from tests.clients.line import Proxy
 from tests.conftest import Scale
 from tests.processes import end
@@ -245,18 +245,18 @@ def streamed(proxy: Through) -> tuple[bytes, bool]:
 
 def whole_calls(data: bytes) -> int:
     """The tool calls that a client of the Messages API would run."""
-    taken = Assembly("here")
+    taken = MessagesAssembler("here")
     try:
-        for event in Events().feed(data):
+        for event in EventParser().feed(data):
             taken.take(event.data)
         return sum(b.type == "tool_use" for b in taken.reply().blocks)
-    except (InvalidMessage, Setback):
+    except (InvalidMessage, FailedAttempt):
         return 0
 
 
 def test_row_60_no_stream_cut_at_any_byte_counts_as_whole() -> None:
     for at in range(len(STREAM) + 1):
-        passing = Passing("messages", streamed=True)
+        passing = StreamObserver("messages", streamed=True)
         passing.take(STREAM[:at])
         assert passing.is_whole == (at == len(STREAM))
         assert (passing.reply() is not None) == (at == len(STREAM))

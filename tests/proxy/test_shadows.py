@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reverie.middleware import Engine, Outgoing
+from reverie.interception import InterceptionEngine, OutgoingRequest
 from reverie.wire import as_reply
 from reverie.world import Notice
 from tests.proxy.clients import Client, assistant, engine, gave, ran, text, user
@@ -26,7 +26,7 @@ def answer(words: str) -> dict[str, object]:
 async def test_conversations_at_once_are_all_taken_in_however_many(home: Path) -> None:
     notices: list[Notice] = []
     made = engine(home, notices)
-    under_way: list[Outgoing] = []
+    under_way: list[OutgoingRequest] = []
 
     async def asks(number: int) -> None:
         client = Client(made, f"s{number}").says(f"This is conversation number {number}")
@@ -51,7 +51,9 @@ async def test_conversations_at_once_are_all_taken_in_however_many(home: Path) -
         assert "That was answered." in own[0]
 
 
-async def test_a_request_that_is_cancelled_holds_no_shadow(through: Engine, tmp_path: Path) -> None:
+async def test_a_request_that_is_cancelled_holds_no_shadow(
+    through: InterceptionEngine, tmp_path: Path
+) -> None:
     client = Client(through, folder=str(tmp_path)).says("This is a question")
     opened = through.shadows._open  # pyright: ignore[reportPrivateUsage]
     await client.asks()
@@ -75,7 +77,9 @@ async def test_the_folders_of_keys_are_private(home: Path) -> None:
     assert {stat.S_IMODE(one.stat().st_mode) for one in folders} == {0o700}
 
 
-async def test_a_conversation_that_is_joined_late_is_taken_in_whole(through: Engine) -> None:
+async def test_a_conversation_that_is_joined_late_is_taken_in_whole(
+    through: InterceptionEngine,
+) -> None:
     """Several rounds at once, a call's id that is used twice, a result that comes too late."""
     client = Client(through).says("Read them, please")
     for number, ident in enumerate(("one", "two", "one")):

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from reverie.apps.replay import Course, of_lines
+from reverie.apps.replay import RecordedCourse, of_lines
 from tests.proxy import clients
 from tests.proxy.clients import gave, text
 from tests.simulator.bench import load
@@ -53,11 +53,11 @@ def session(rounds: int, *, size: int = 2_000, gap: float = 10.0, far: bool = Fa
     return lines
 
 
-def course(*lines: str) -> Course:
+def course(*lines: str) -> RecordedCourse:
     return of_lines(lines, "a file")
 
 
-def recorded(path: Path) -> Course:
+def recorded(path: Path) -> RecordedCourse:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return of_lines(lines, path.name)
 

@@ -11,12 +11,12 @@ from reverie.apps.replay import (
     TOOL_TOKENS,
     TOOLS,
     identifiers,
+    needs,
     of_entries,
     of_lines,
     stand_in,
     tokens,
 )
-from reverie.apps.replay.needs import needs
 from reverie.errors import ImportFailed
 from reverie.transcript import (
     AssistantMessage,

@@ -15,12 +15,22 @@ from reverie.apps.replay import (
     CAVEAT,
     POLICIES,
     MeasuredSession,
-    PlayedRound,
+    ReplayedRound,
     ReplayPolicy,
-    measured,
-    page,
+    measure_session,
+    page_text,
 )
-from reverie.reports import PlotMark, Series, areas, lines, ratios, shares, short, steps, thinned
+from reverie.reports import (
+    PlotMark,
+    Series,
+    areas,
+    lines,
+    ratios,
+    shares,
+    short,
+    steps,
+    thin_values,
+)
 
 from .courses import course, session
 
@@ -55,13 +65,13 @@ def sessions() -> list[MeasuredSession]:
 
     async def one(rounds: int) -> MeasuredSession:
         found = course(*session(rounds, size=3_000, far=True))
-        return await measured(found, policy, also=POLICIES)
+        return await measure_session(found, policy, also=POLICIES)
 
     return [anyio.run(one, rounds) for rounds in (3, 40)]
 
 
 def test_it_loads_and_runs_nothing(sessions: list[MeasuredSession]):
-    text = page(sessions)
+    text = page_text(sessions)
     tags = Tags()
     tags.feed(text)
     assert tags.open == []
@@ -76,7 +86,7 @@ def test_it_loads_and_runs_nothing(sessions: list[MeasuredSession]):
 
 
 def test_every_plot_is_whole_and_every_policy_is_in_it(sessions: list[MeasuredSession]):
-    text = page(sessions)
+    text = page_text(sessions)
     plots = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
     assert len(plots) == 1 + 4 * len(sessions)
     for plot in plots:
@@ -93,7 +103,7 @@ def test_every_plot_is_whole_and_every_policy_is_in_it(sessions: list[MeasuredSe
 def test_a_name_cannot_leave_its_place(sessions: list[MeasuredSession]):
     evil = '</title><script>alert("1")</script>'
     first = replace(sessions[0], figures=replace(sessions[0].figures, session=evil, notes=(evil,)))
-    assert "<script" not in page([first])
+    assert "<script" not in page_text([first])
 
 
 EVIL = "<b>\"']]>&x"  # short enough to be shown whole where ids are shortened
@@ -129,8 +139,8 @@ def built(text: str) -> list[tuple[str, tuple[str, ...]]]:
 
 @pytest.mark.spec("B14.page")
 def test_row_68_no_text_of_a_session_becomes_part_of_the_page(sessions: list[MeasuredSession]):
-    text = page(named(sessions, EVIL))
-    assert built(text) == built(page(named(sessions, "harmless")))
+    text = page_text(named(sessions, EVIL))
+    assert built(text) == built(page_text(named(sessions, "harmless")))
     assert '<b>"' not in text
     assert "]]>" not in text
     assert text.count(escape(EVIL)) == text.count(escape(EVIL, quote=False).split('"')[0])
@@ -160,13 +170,13 @@ def test_a_break_that_nothing_announced_is_marked(sessions: list[MeasuredSession
     rounds = list(one.played["collapse"].rounds)
     rounds[5] = replace(rounds[5], moved="unannounced")
     broken = replace(one.played["collapse"], rounds=rounds)
-    text = page([replace(one, played={**one.played, "collapse": broken})])
+    text = page_text([replace(one, played={**one.played, "collapse": broken})])
     assert '<g class="unannounced">' in text
     assert "prefix moved unannounced" in text
 
 
 def test_one_session_of_one_round_has_a_page():
-    assert PlayedRound(0, 0, 0, 0, 0, 0.0).moved == ""
+    assert ReplayedRound(0, 0, 0, 0, 0, 0.0).moved == ""
     assert "<svg" in lines("x", [Series("a", "naive", [1.0])])
     assert "<svg" in lines("x", [Series("a", "naive", [])])
     assert "<svg" in areas("x", [Series("a", "read", [0.0])], [PlotMark(0, "announced", "<why>")])
@@ -175,10 +185,10 @@ def test_one_session_of_one_round_has_a_page():
 def test_long_rows_are_thinned_and_keep_their_peaks():
     values = [float(n % 7) for n in range(5_000)]
     values[4_321] = 99.0
-    found = thinned(values)
+    found = thin_values(values)
     assert len(found) <= 600
     assert (4_321, 99.0) in found
-    assert thinned([]) == []
+    assert thin_values([]) == []
 
 
 @pytest.mark.parametrize(

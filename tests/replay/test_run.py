@@ -11,15 +11,15 @@ import pytest
 from reverie.apps.replay import (
     FACTS,
     POLICIES,
-    Bindings,
-    Course,
+    BoundThinking,
+    MessageText,
+    RecordedCourse,
     ReplayPolicy,
     ReplayStage,
-    Seen,
     identifiers,
-    measured,
+    is_paired,
+    measure_session,
     movement,
-    paired,
     plain_marks,
     play,
     plays,
@@ -189,16 +189,16 @@ def test_a_changed_prefix_is_a_break_unless_it_was_announced():
 
 def test_a_call_cut_from_its_result_is_a_fault():
     none = frozenset[str]()
-    say, call = Seen(("",), none, none), Seen(("",), none, frozenset({"a"}))
-    back = Seen(("",), none, none, frozenset({"a"}))
-    assert paired([say, call, back, say])
-    assert not paired([say, call, say])
-    assert not paired([say, back])
-    assert not paired([say, call])
+    say, call = MessageText(("",), none, none), MessageText(("",), none, frozenset({"a"}))
+    back = MessageText(("",), none, none, frozenset({"a"}))
+    assert is_paired([say, call, back, say])
+    assert not is_paired([say, call, say])
+    assert not is_paired([say, back])
+    assert not is_paired([say, call])
 
 
 def test_thinking_behind_an_edited_past_is_refused_until_it_is_gone():
-    bindings = Bindings()
+    bindings = BoundThinking()
     view, request = talk()
     thinking = block_of(thought("so"))
     said: tuple[Block, ...] = (thinking, text_block("two"))
@@ -229,7 +229,7 @@ async def test_a_layer_that_does_not_know_is_refused():
     """The same without the knowledge that thinking is bound: the count is not idle."""
     found = course(*session(60, size=4_000))
     stage = ReplayStage(found.head, ReplayPolicy.of("collapse", tail=8_000), binds=False)
-    bindings, refused = Bindings(), 0
+    bindings, refused = BoundThinking(), 0
     for step in found.steps:
         stage.clock.time += step.gap
         if step.role != "assistant":
@@ -244,10 +244,10 @@ async def test_a_layer_that_does_not_know_is_refused():
 async def test_a_session_over_the_window_says_so():
     small = replace(DEFAULTS, context_window=20_000)
     found = course(*session(20, size=4_000))
-    told = (await measured(found, ReplayPolicy.of("naive", small))).figures
+    told = (await measure_session(found, ReplayPolicy.of("naive", small))).figures
     assert 0 < told.over_window < told.requests
     assert "would have failed" in " ".join(told.told())
-    fits = (await measured(found, ReplayPolicy.of("collapse", small, tail=8_000))).figures
+    fits = (await measure_session(found, ReplayPolicy.of("collapse", small, tail=8_000))).figures
     assert (fits.over_window, fits.told()) == (0, [])
 
 
@@ -258,7 +258,7 @@ async def test_the_figures_have_their_keys_and_every_step_is_ticked():
     found = course(*session(3))
     ticks: list[int] = []
     policy = ReplayPolicy.of("collapse", tail=9_000)
-    done = await measured(found, policy, also=POLICIES, tick=lambda: ticks.append(1))
+    done = await measure_session(found, policy, also=POLICIES, tick=lambda: ticks.append(1))
     value = done.figures.value()
     assert list(value)[: len(KEYS)] == KEYS
     assert (value["session"], value["policy"], value["tail"]) == ("s-1", "collapse", 9_000)
@@ -269,13 +269,13 @@ async def test_the_figures_have_their_keys_and_every_step_is_ticked():
 
 
 async def test_naive_is_what_naive_costs():
-    done = (await measured(course(*session(3)), ReplayPolicy.of("naive"))).figures
+    done = (await measure_session(course(*session(3)), ReplayPolicy.of("naive"))).figures
     assert done.cost == done.naive_cost
     assert done.score == 1.0
 
 
 async def test_thinking_is_billed_apart():
-    done = (await measured(course(*session(3)), ReplayPolicy.of("classic"))).figures
+    done = (await measure_session(course(*session(3)), ReplayPolicy.of("classic"))).figures
     assert done.thinking.blocks == 3
     assert done.thinking.cost > done.cost
     assert done.thinking.naive_cost > done.naive_cost
@@ -296,13 +296,13 @@ def test_a_plain_client_marks_the_head_and_three_user_messages():
 # --- against the shared bench
 
 
-def same_blocks(ours: Course, trace: dict[str, Any]) -> bool:
+def same_blocks(ours: RecordedCourse, trace: dict[str, Any]) -> bool:
     """Not where words beside results, or pictures, are kept here and left out there."""
     mine = [sum(not b.thinking for b in step.blocks) for step in ours.steps]
     return mine == [len(step["blocks"]) for step in trace["steps"]]
 
 
-def unmarked(ours: Course) -> Course:
+def unmarked(ours: RecordedCourse) -> RecordedCourse:
     """Without the mark of calls that failed, by which results stand otherwise: it is left out
     there."""
 
@@ -315,7 +315,7 @@ def unmarked(ours: Course) -> Course:
     return replace(ours, steps=tuple(steps))
 
 
-def by_programs(ours: Course) -> set[str]:
+def by_programs(ours: RecordedCourse) -> set[str]:
     """Names that no person gave, but a program's report in their place."""
     texts = [
         block.get("text")
@@ -337,7 +337,7 @@ async def test_costs_and_needs_are_those_of_the_shared_bench(shared: Path, scale
     for path in sorted(p for name in names for p in folder.glob(name)):
         ours, trace = unmarked(recorded(path)), bench.trace(path)
         for tail in scale.pick([40_000], [10_000, 40_000]):
-            figures = (await measured(ours, ReplayPolicy.of("collapse", tail=tail))).figures
+            figures = (await measure_session(ours, ReplayPolicy.of("collapse", tail=tail))).figures
             naive, theirs = bench.naive(trace), bench.collapse(trace, tail)
             assert figures.naive_cost == pytest.approx(naive["cost"], rel=0.01), path.name
             near = 0.01 if same_blocks(ours, trace) and tail == 40_000 else 0.02
@@ -359,6 +359,6 @@ async def test_no_recorded_session_breaks_or_is_refused(shared: Path, scale):
     folder = shared / "data" / "sessions_dev"
     for path in sorted(folder.glob(scale.pick("9f26971d*", "*.jsonl.gz"))):
         for name in ("classic", "collapse"):
-            done = (await measured(recorded(path), ReplayPolicy.of(name))).figures
+            done = (await measure_session(recorded(path), ReplayPolicy.of(name))).figures
             assert (done.breaks, done.pairing_faults, done.thinking.refused) == (0, 0, 0), path.name
             assert done.near.lost == done.far.lost == 0

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from reverie.memory import Origin, Trust
 from reverie.session import ProjectRules, TurnResult, TurnRules, run_turn
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project
+from reverie.store import MemoryStore, Project
+from reverie.topics import Origin, Trust
 from reverie.world import Notice
 from tests.loop.stage import NOON, Given, SimpleTools
 
@@ -26,17 +26,17 @@ def project_of(tmp: Path) -> Path:
 
 
 @contextmanager
-def memories_in(tmp: Path) -> Iterator[Memories]:
+def memories_in(tmp: Path) -> Iterator[MemoryStore]:
     environ = {"HOME": str(tmp)}
     project = project_of(tmp)
-    with Memories.of(
+    with MemoryStore.of(
         Project.at(project, home=tmp / "home", environ=environ, settings=DEFAULTS), now=lambda: NOON
     ) as found:
         yield found
 
 
 def push_rule(
-    memories: Memories, level: str = "", origin: Origin = USER, key: str = "push.md"
+    memories: MemoryStore, level: str = "", origin: Origin = USER, key: str = "push.md"
 ) -> None:
     more = f"level: {level}\n" if level else ""
     memories.save(key, PUSH.format(more=more).encode(), origin, reviewed=True)
@@ -58,7 +58,7 @@ async def turn(
     session: Any,
     model: Any,
     tools: Any,
-    memories: Memories,
+    memories: MemoryStore,
     said: str = "Ship it",
     notices: list[Notice] | None = None,
 ) -> TurnResult:

@@ -8,7 +8,7 @@ import pytest
 
 from reverie.agent import AgentOptions, open_agent
 from reverie.testing import ManualClock
-from reverie.tools import Asker, PermissionAnswer, Question
+from reverie.toolbox import Asker, PermissionAnswer, Question
 from tests.loop.stage import calls, simulated
 from tests.rules.stage import memories_in, project_of, push_rule, results
 

@@ -8,11 +8,11 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.memory import new
-from reverie.session import Session, Touched
+from reverie.session import Session, ToolQuery
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project
+from reverie.store import MemoryStore, Project
 from reverie.testing import call, reply
+from reverie.topics import new
 from reverie.transcript import Recalled
 from reverie.wire import tool_result, user
 from tests.session.doors import opened
@@ -29,7 +29,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def memories(home: Path, project: Path):
-    with Memories.of(
+    with MemoryStore.of(
         Project.at(project, home=home, environ={}, settings=DEFAULTS), now=lambda: 5.0
     ) as found:
         bodies = {
@@ -133,7 +133,7 @@ async def test_a_file_is_asked_about_once_and_others_bring_nothing(home, project
     ],
 )
 def test_what_tells_one_error_from_another(error: str, memory: str, belongs: bool) -> None:
-    assert Touched((), (error,)).is_in(memory) is belongs
+    assert ToolQuery((), (error,)).is_in(memory) is belongs
 
 
 @pytest.mark.parametrize(
@@ -151,4 +151,4 @@ def test_what_tells_one_error_from_another(error: str, memory: str, belongs: boo
     ],
 )
 def test_a_file_is_named_where_no_other_one_is_meant(memory: str, belongs: bool) -> None:
-    assert Touched(("cli/setup_test.go",)).is_in(memory) is belongs
+    assert ToolQuery(("cli/setup_test.go",)).is_in(memory) is belongs

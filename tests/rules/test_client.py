@@ -14,7 +14,7 @@ import pytest
 
 from reverie.apps.hook import before_call
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project, RuleStore
+from reverie.store import MemoryStore, Project, RuleStore
 from tests.mcp.client import CLAUDE, call, rule, run_client
 from tests.memory.client import claude_under_test
 from tests.plugin.test_claude_code import results
@@ -30,7 +30,7 @@ def test_the_hook_holds_a_call_of_the_real_client(tmp_path: Path) -> None:
     repo.mkdir()
     subprocess.run(["git", "init", "-q", "-b", "main", str(repo)], check=True)
     environ = {"HOME": str(home)}
-    with Memories.of(
+    with MemoryStore.of(
         Project.at(repo, home=home / ".reverie", environ=environ, settings=DEFAULTS),
         now=lambda: 1.0,
     ) as memories:
@@ -48,7 +48,7 @@ def test_the_hook_holds_a_call_of_the_real_client(tmp_path: Path) -> None:
     assert "pushed" not in held
     assert "other" in other
     assert "pushed" in again  # shown once, then the call is the model's to make
-    with Memories.of(
+    with MemoryStore.of(
         Project.at(repo, home=home / ".reverie", environ=environ, settings=DEFAULTS),
         now=lambda: 1.0,
     ) as memories:

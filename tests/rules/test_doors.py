@@ -13,10 +13,11 @@ import pytest
 
 import reverie
 from reverie.apps.hook import before_call
-from reverie.memory import FOLDER, CheckInput, check
+from reverie.consolidation import CheckInput, check
+from reverie.memory import set_level
+from reverie.rules import FOLDER
 from reverie.store import RuleStore
 from reverie.testing import ScriptedModel, call, reply
-from reverie.upkeep import set_level
 from tests.rules.stage import USER, memories_in, project_of, push_rule
 
 MAIN = {"command": "git push origin main"}
@@ -169,7 +170,7 @@ def test_a_hook_is_not_led_astray_by_its_event(ruled: Path) -> None:
 @pytest.mark.spec("B20.hook")
 def test_the_hook_loads_leaves_and_no_engine(ruled: Path) -> None:
     code = (
-        "import sys, runpy; sys.argv = ['x']; runpy.run_path(%r, run_name='hook')['judged']("
+        "import sys, runpy; sys.argv = ['x']; runpy.run_path(%r, run_name='hook')['answer_event']("
         "{'cwd': %r, 'tool_name': 'Bash', 'tool_input': %r}); "
         "print(sorted(n for n in sys.modules if n.startswith('reverie') or n == 'dataclasses'))"
     )
@@ -178,8 +179,8 @@ def test_the_hook_loads_leaves_and_no_engine(ruled: Path) -> None:
     argv = [sys.executable, "-I", "-S", "-c", line]
     ran = subprocess.run(argv, capture_output=True, env=environ, check=True)
     loaded = json.loads(ran.stdout.decode().replace("'", '"'))
-    leaves = {"calls", "file", "match", "paths", "shell", "shell_scan", "telling", "verbs"}
-    assert {name.rpartition(".")[2] for name in loaded} == leaves | {"reverie", "memory", "rules"}
+    leaves = {"calls", "glob", "match", "shell", "shell_commands"}
+    assert {name.rpartition(".")[2] for name in loaded} == leaves | {"reverie", "rules", "text"}
 
 
 # --- one's own loop

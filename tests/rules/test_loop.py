@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from reverie.memory import BLOCKED, BROKEN, CHANGED, HELD, MATCHED, PackedRules, packed
+from reverie.memory import set_level
+from reverie.rules import BLOCKED, BROKEN, CHANGED, HELD, MATCHED, PackedRules, pack_rules
 from reverie.store import RuleStore, compile_written
-from reverie.upkeep import set_level
 from reverie.world import Notice
 from tests.loop.stage import calls, opened, simulated
 from tests.rules.stage import (
@@ -210,7 +210,7 @@ def test_what_another_version_compiled_is_compiled_again(tmp_path: Path, again: 
         older = json.loads(seen.read_text())
         older["files"]["push.md"][2] = None
         seen.write_text(json.dumps({**older, "v": 1}))
-        compiled.write_bytes(packed(str(root), str(memories.root), []))
+        compiled.write_bytes(pack_rules(str(root), str(memories.root), []))
         if again == "a session looks":
             assert [r.get("file") for r in RuleStore(memories, root).book().rules] == ["push.md"]
         else:

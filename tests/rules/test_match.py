@@ -6,23 +6,33 @@ from typing import Any
 
 import pytest
 
-from reverie.memory import CallPlace, RuleBook
-from reverie.memory.format import frontmatter
-from reverie.memory.rules import match, paths, reading
-from reverie.memory.rules.calls import parse
+from reverie.rules import (
+    CallContext,
+    CompiledRule,
+    RuleHead,
+    RuleSet,
+    breaks,
+    index_of,
+    parse,
+    read,
+    rules_for_call,
+    says,
+)
+from reverie.text import MAX_CHOICES, choices, fits
+from reverie.topics import parse_frontmatter
 
 ROOT = "/home/user/project"
 
 
-def head(text: str) -> reading.RuleHead:
-    return reading.read(frontmatter.parse(f"---\n{text}\n---\n".encode()))
+def head(text: str) -> RuleHead:
+    return read(parse_frontmatter(f"---\n{text}\n---\n".encode()))
 
 
 def held(text: str, tool: str, given: dict[str, Any]) -> bool:
     rule = head(text).rule
-    call = parse(tool, given, CallPlace(ROOT, ROOT, "/home/user"))
-    found = match.matched(call, match.index_of([rule]), lambda _: rule)
-    assert bool(found) == match.breaks(rule, call)  # the index loses none
+    call = parse(tool, given, CallContext(ROOT, ROOT, "/home/user"))
+    found = rules_for_call(call, index_of([rule]), lambda _: rule)
+    assert bool(found) == breaks(rule, call)  # the index loses none
     return bool(found)
 
 
@@ -67,7 +77,7 @@ def test_a_path_without_quotes_is_no_alias(text: str) -> None:
 
 @pytest.mark.parametrize("value", ["*x", "[*x]", "&x y", "!!python/object x", "!<tag> x"])
 def test_an_alias_or_a_tag_is_refused_below_applies_to_too(value: str) -> None:
-    assert frontmatter.parse(f"---\napplies_to:\n  paths: {value}\n---\n".encode()).fault
+    assert parse_frontmatter(f"---\napplies_to:\n  paths: {value}\n---\n".encode()).fault
 
 
 @pytest.mark.spec("B20.match")
@@ -113,9 +123,9 @@ def test_paths_after_resolving() -> None:
 
 @pytest.mark.spec("B20.match")
 def test_a_link_is_the_file_it_leads_to() -> None:
-    place = CallPlace(ROOT, ROOT, resolve=lambda path: path.replace("/alias/", "/staging/"))
+    place = CallContext(ROOT, ROOT, resolve=lambda path: path.replace("/alias/", "/staging/"))
     rule = head("applies_to: {tool: write, paths: staging/}").rule
-    assert match.breaks(rule, parse("Write", {"file_path": "alias/x"}, place))
+    assert breaks(rule, parse("Write", {"file_path": "alias/x"}, place))
 
 
 @pytest.mark.spec("B20.match")
@@ -169,23 +179,23 @@ def test_what_can_never_hold_or_always_would_is_told_and_not_used(text: str, why
 @pytest.mark.spec("B20.bad-input")
 def test_a_pattern_that_would_run_away_does_not() -> None:
     pattern = "/".join(["**", "*a*a*a*a*a*"] * 40)
-    assert not paths.fits(pattern, "/p/" + "a" * 5_000 + "/b", "/p", "")
-    assert len(paths.choices("{a,b}" * 40)) <= paths.MAX_CHOICES
-    assert not match.says("aaaa" * 50_000, "aab")
+    assert not fits(pattern, "/p/" + "a" * 5_000 + "/b", "/p", "")
+    assert len(choices("{a,b}" * 40)) <= MAX_CHOICES
+    assert not says("aaaa" * 50_000, "aab")
 
 
 @pytest.mark.spec("B20.flat")
 def test_a_look_costs_the_same_at_ten_thousand_rules() -> None:
     def looked_at(count: int) -> int:
-        rules: list[match.CompiledRule] = []
+        rules: list[CompiledRule] = []
         for n in range(count // 4):
             rules.append({"commands": [["git", f"sub{n}"]]})
             rules.append({"tools": ["write"], "paths": [f"folder{n}/**"]})
             rules.append({"tools": ["write"], "words": [f"word{n}"], "types": ["py"]})
             rules.append({"commands": [[f"program{n}"]], "lacks": [[["-x"]]]})
-        index, seen = match.index_of(rules), list[int]()
+        index, seen = index_of(rules), list[int]()
 
-        def rule_at(number: int) -> match.CompiledRule:
+        def rule_at(number: int) -> CompiledRule:
             seen.append(number)
             return rules[number]
 
@@ -193,8 +203,8 @@ def test_a_look_costs_the_same_at_ten_thousand_rules() -> None:
             ("Bash", {"command": "git sub7 && program7 a"}),
             ("Write", {"file_path": f"{ROOT}/folder7/a.py", "content": "word7 and more"}),
         ):
-            call = parse(tool, given, CallPlace(ROOT, ROOT))
-            assert match.matched(call, index, rule_at)
+            call = parse(tool, given, CallContext(ROOT, ROOT))
+            assert rules_for_call(call, index, rule_at)
         return len(seen)
 
     assert looked_at(10_000) == looked_at(100) == 4
@@ -202,7 +212,7 @@ def test_a_look_costs_the_same_at_ten_thousand_rules() -> None:
 
 @pytest.mark.spec("B20.match")
 def test_nothing_that_a_call_can_hold_raises() -> None:
-    book = RuleBook([head(FORCE).rule])
+    book = RuleSet([head(FORCE).rule])
     for given in (None, 7, "x", [], {"command": None}, {"command": ["git", 7]}, {"edits": [1, {}]}):
         assert book.look("Bash", given, cwd=ROOT) == []
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from reverie.agent import AgentOptions
-from reverie.apps.cli import Desk, InteractiveSession, Leave, LineScreen, standard
-from reverie.memory import RuleCounts, offer_of, offers
+from reverie.apps.cli import ChatController, ExitChat, InteractiveSession, LineScreen, standard
+from reverie.rules import RuleCounts, offer_of, offers
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project, list_rules
+from reverie.store import MemoryStore, Project, list_rules
 from tests.loop.stage import simulated
 from tests.rules.stage import push_rule
 
@@ -23,9 +23,9 @@ pytestmark = pytest.mark.spec("B20.said-again")
 LATER = "enter later"
 
 
-def memories_of(tmp: Path) -> Memories:
+def memories_of(tmp: Path) -> MemoryStore:
     environ = {"HOME": str(tmp)}
-    return Memories.of(
+    return MemoryStore.of(
         Project.at(tmp / "project", home=tmp / "home", environ=environ, settings=DEFAULTS),
         now=lambda: 1.0,
     )
@@ -57,7 +57,10 @@ def typed(
     environ = {"HOME": str(tmp), **flags}
     wanted = AgentOptions(tmp / "project", home=tmp / "home", environ=environ)
     screen = LineScreen()
-    with Desk(screen).open(wanted, simulated(otherwise="fine")) as desk, pytest.raises(Leave):
+    with (
+        ChatController(screen).open(wanted, simulated(otherwise="fine")) as desk,
+        pytest.raises(ExitChat),
+    ):
         InteractiveSession(desk, screen, standard()).run()
     return prompts
 

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from reverie.agent import AgentOptions, open_agent
-from reverie.memory import new
 from reverie.session import TurnResult
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project, RuleStore
+from reverie.store import MemoryStore, Project, RuleStore
+from reverie.topics import new
 from tests.loop.stage import calls, simulated
 from tests.rules.stage import USER
 
@@ -67,7 +67,7 @@ async def played(tmp: Path, project: Path, *, rules: bool) -> TurnResult:
     environ = {"HOME": str(tmp), "PATH": "/usr/bin:/bin", "REVERIE_FLAG_RULES": str(int(rules))}
     environ |= {"REVERIE_FLAG_SESSION_MEMORY": "0", "REVERIE_FLAG_EXTRACT_MEMORIES": "0"}
     home = tmp / "home"
-    with Memories.of(
+    with MemoryStore.of(
         Project.at(project, home=home, environ=environ, settings=DEFAULTS), now=lambda: 1.0
     ) as memories:
         for key, text in PLAYED["rules"].items():
@@ -91,7 +91,7 @@ async def test_three_rules_are_held_and_followed(tmp_path: Path, project: Path) 
     assert git(tmp_path / "remote.git", "rev-parse", "rename-total-cents") != first
     assert (project / ".trash/build/old/a.o").exists()
     assert '"total_cents"' in (project / "schema.json").read_text()
-    with Memories.of(
+    with MemoryStore.of(
         Project.at(project, home=tmp_path / "home", environ={}, settings=DEFAULTS), now=lambda: 1.0
     ) as memories:
         counts = RuleStore(memories, project).counts()

@@ -10,11 +10,10 @@ import pytest
 
 from reverie.agent import Agent, AgentOptions, open_agent
 from reverie.embedded import EmbeddedModel
-from reverie.layers import WordsSaid
-from reverie.memory import Facts, IndexLimits, Origin, Trust, sent
-from reverie.session import said_again
+from reverie.session import UserText, said_again
 from reverie.store import list_rules
 from reverie.testing import ManualClock
+from reverie.topics import IndexLimits, Origin, TopicFacts, Trust, render_index
 from reverie.world import Notice
 from tests.loop.stage import NOON
 from tests.rules.stage import memories_in, project_of, push_rule
@@ -62,7 +61,7 @@ async def test_three_times_in_three_sessions_is_one_memory_with_its_days(tmp_pat
 
 
 def test_one_message_is_counted_once_and_not_on_the_rule_it_made(tmp_path: Path) -> None:
-    said = WordsSaid("m1", "I told you: never push to main!", NOON + DAY)
+    said = UserText("m1", "I told you: never push to main!", NOON + DAY)
     made = Origin("save", Trust.USER, "user", "s1", ("m1",), "Write")
     with memories_in(tmp_path) as memories:
         push_rule(memories, origin=made)
@@ -103,9 +102,9 @@ async def test_a_rule_said_again_stands_in_the_head_whatever_the_limits(tmp_path
 
 def test_an_index_that_is_too_long_keeps_what_was_said_again() -> None:
     rows = [f"- [n{n}](n{n}.md) — x" for n in range(300)]
-    facts = {f"n{n}.md": Facts(float(n * DAY)) for n in range(300)}
-    facts["n3.md"] = Facts(3 * DAY, "", 1)
+    facts = {f"n{n}.md": TopicFacts(float(n * DAY)) for n in range(300)}
+    facts["n3.md"] = TopicFacts(3 * DAY, "", 1)
     data = "\n".join(rows).encode()
-    assert "(n3.md)" in sent(data, IndexLimits(), facts).text
-    facts["n3.md"] = Facts(3 * DAY)
-    assert "(n3.md)" not in sent(data, IndexLimits(), facts).text
+    assert "(n3.md)" in render_index(data, IndexLimits(), facts).text
+    facts["n3.md"] = TopicFacts(3 * DAY)
+    assert "(n3.md)" not in render_index(data, IndexLimits(), facts).text

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench.rules import FALSE, FOUND, SENTENCE, TABLES, figures, foreign, share
-from reverie.memory import compile_sentence
+from reverie.rules import compile_sentence
 
 RULES = (
     "Please don't run `python manage.py migrate` yourself.",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reverie.session import Session, open_session
-from reverie.simulator import Engine, Given, SimulatedModel, call, last_text, thought
+from reverie.simulator import Engine, Given, SimulatedModel, call, last_text, thinking_block
 from reverie.testing import ManualClock, ids, tool_definition
 from reverie.transcript import SUMMARY, Object, Replaced
 from reverie.wire import Reply, tool_result
@@ -44,7 +44,7 @@ class Talk:
             self.bodies.append(body)
             return self.summaries(self.asked)
         n = next(self.numbers)
-        thinking = [thought(f"I look at part {n}.")] if self.thinks else []
+        thinking = [thinking_block(f"I look at part {n}.")] if self.thinks else []
         return [*thinking, call("Bash", {"command": f"make part_{n}"}, f"toolu_{n}")]
 
 

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from reverie.agent import Agent, AgentOptions, open_agent
-from reverie.session import AFTER_A_TURN, Session
-from reverie.session.extraction import run as extraction
+from reverie.session import AFTER_A_TURN, Session, consider
+from reverie.session import NAME as EXTRACTION_NAME
 from reverie.settings import Settings
-from reverie.store import Memories, Project
+from reverie.store import MemoryStore, Project
 from reverie.testing import ManualClock, ScriptedModel, call, reply
 from reverie.transcript import Block, Extracted, ExtractTask, Failed
 from reverie.wire import Reply, Request
 from reverie.world import Notice
 
-NAME = extraction.NAME
+NAME = EXTRACTION_NAME
 Answer = Any
 Rounds = Callable[[ExtractTask, int], Answer]
 
@@ -119,8 +119,8 @@ class Stage:
         return open_agent(wanted, model, clock=self.clock, say=self.notices.append)
 
     @asynccontextmanager
-    async def memories(self) -> AsyncIterator[Memories]:
-        with Memories.of(
+    async def memories(self) -> AsyncIterator[MemoryStore]:
+        with MemoryStore.of(
             Project.at(self.project, home=self.home, environ={}, settings=Settings()),
             now=self.clock.now,
         ) as found:
@@ -140,7 +140,7 @@ async def turn(agent: Agent, *said: str) -> None:
 async def considered(session: Session) -> None:
     """What the end of a turn does by itself, where it is among its pieces."""
     if NAME not in dict(AFTER_A_TURN):
-        await extraction.consider(session)
+        await consider(session)
 
 
 async def looked(agent: Agent) -> None:

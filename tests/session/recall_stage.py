@@ -12,11 +12,12 @@ from typing import Any
 
 import anyio
 
-from reverie.memory import CLEAR, Origin, Trust, new
-from reverie.session import Looked, MemoryIndex, Recall, RecalledNotes, Session
+from reverie.recall import CLEAR
+from reverie.session import MemoryIndex, RankedMemories, Recall, RecalledNotes, Session
 from reverie.settings import DEFAULTS, Settings
-from reverie.store import Memories, Project, RecallHit
+from reverie.store import MemoryStore, Project, RecallHit
 from reverie.testing import ManualClock
+from reverie.topics import Origin, Trust, new
 from reverie.transcript import Recalled
 from reverie.wire import Request, user
 from reverie.world import Notice
@@ -39,9 +40,9 @@ class Fixed:
     hits: Sequence[RecallHit] = ()
     asked: list[tuple[str, frozenset[str]]] = field(default_factory=list)
 
-    def look(self, text: str, now: float, without: frozenset[str]) -> Looked:
+    def look(self, text: str, now: float, without: frozenset[str]) -> RankedMemories:
         self.asked.append((text, without))
-        return Looked(len(self.hits), tuple(h for h in self.hits if h.file not in without))
+        return RankedMemories(len(self.hits), tuple(h for h in self.hits if h.file not in without))
 
     def settle(self) -> None:
         """Nothing to bring up to date."""
@@ -58,7 +59,7 @@ class Hanging(Fixed):
     let_go: threading.Event = field(default_factory=threading.Event)
     over: bool = False
 
-    def look(self, text: str, now: float, without: frozenset[str]) -> Looked:
+    def look(self, text: str, now: float, without: frozenset[str]) -> RankedMemories:
         self.entered.set()
         self.let_go.wait(60)
         self.over = True
@@ -71,7 +72,7 @@ class Stage:
 
     session: Session
     recall: Recall
-    memories: Memories
+    memories: MemoryStore
     clock: ManualClock
     notices: list[Notice]
 
@@ -117,7 +118,7 @@ def last_text(request: Request) -> str:
     return "\n".join(p.block.text for p in request.at(request.count - 1).pieces)
 
 
-def write(memories: Memories, key: str, body: str, **more: str) -> None:
+def write(memories: MemoryStore, key: str, body: str, **more: str) -> None:
     """A memory, as another program would put it there."""
     given = {"name": key.removesuffix(".md"), "description": "", "type": "project", **more}
     path = memories.folder.root / key
@@ -145,7 +146,7 @@ async def stage(
 ) -> AsyncGenerator[Stage]:
     os.makedirs(project, exist_ok=True)
     clock, notices = ManualClock(), list[Notice]()
-    with Memories.of(
+    with MemoryStore.of(
         Project.at(project, home=home, environ={}, settings=settings), now=clock.now
     ) as memories:
         async with (

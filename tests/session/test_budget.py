@@ -10,15 +10,13 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import BudgetExceeded
-from reverie.session import Budget, CountsRetries, weight
-from reverie.session.compaction import compacting
+from reverie.session import Budget, MeteredRetries, ask, weight
 from reverie.settings import DEFAULTS
 from reverie.store import Folder
 from reverie.testing import ManualClock, reply
-from reverie.transcript import Usage
-from reverie.transcript.tasks import Task
+from reverie.transcript import Task, Usage
 from reverie.wire import Request, so_far
-from reverie.world import Capabilities, Event, ForkSpec, Retrying, complete
+from reverie.world import Capabilities, Event, ForkSpec, RetryNotice, complete
 
 from .doors import opened
 
@@ -81,7 +79,7 @@ class Stumbling:
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
         for attempt in (1, 2):
-            yield Retrying(attempt, 0.0, "overloaded")
+            yield RetryNotice(attempt, 0.0, "overloaded")
         yield reply("done")
 
 
@@ -95,14 +93,14 @@ async def test_each_try_of_a_provider_counts(home: Path, tmp_path: Path):
         await s.run_fork(ForkSpec("notes", "write notes", Task("notes")))
         assert s.budget is not None
         assert s.budget.spent().calls == 3
-        await compacting.ask(s, so_far(s.view))
+        await ask(s, so_far(s.view))
         assert s.budget.spent().calls == 6
         limit = replace(DEFAULTS, background_calls_per_day=8)
         tight = Budget(Folder(home), limit, s.world.clock)
         request = so_far(s.view)
         tight.reserve("notes", 1)
         with pytest.raises(BudgetExceeded):
-            await complete(CountsRetries(Stumbling(), tight, limit), request)
+            await complete(MeteredRetries(Stumbling(), tight, limit), request)
         assert tight.spent().calls == 8
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.session import Library, Session, start_session
+from reverie.session import Session, SessionLibrary, start_session
 from reverie.store import Journal, Project, canonical_root
 from reverie.testing import ManualClock, ScriptedModel, call, ids, reply
 from reverie.transcript import Failed, View
@@ -67,7 +67,7 @@ class Stage:
 
     def on_disk(self, session: str) -> View:
         root = canonical_root(self.base / "work")
-        library = Library.of(
+        library = SessionLibrary.of(
             Project.at(root, home=self.base / "home", environ={"HOME": str(self.base)})
         )
         return library.read(session).view

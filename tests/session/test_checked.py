@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory import Claim
-from reverie.memory.claims import claims
 from reverie.session import CheckedClaim, Repository, line
+from reverie.topics import Claim, find_claims
 
 pytestmark = [pytest.mark.spec("B8"), pytest.mark.needs("git")]
 
@@ -55,7 +54,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def looked(at: Path, text: str, seconds: float = 30.0) -> dict[str, CheckedClaim]:
-    found = Repository(at, seconds=seconds, path=PROGRAMS).check(claims(text))
+    found = Repository(at, seconds=seconds, path=PROGRAMS).check(find_claims(text))
     return {one.claim.text: one for one in found}
 
 
@@ -88,7 +87,7 @@ def test_no_git_of_the_project_is_run(repository: Path, tmp_path: Path):
     (repository / "bin/git").chmod(0o755)
     for first in (f"{repository}/bin", "bin"):
         found = Repository(repository, seconds=30, path=f"{first}:{PROGRAMS}")
-        (told,) = found.check(claims("src/old/session.py"))
+        (told,) = found.check(find_claims("src/old/session.py"))
         assert (told.status, told.where) == ("moved", "src/new_session_home.py")
     assert not (tmp_path / "ran").exists()
 
@@ -186,7 +185,7 @@ def test_a_link_leads_to_nothing_outside(repository: Path, tmp_path: Path):
 def test_another_memory_is_no_lost_file(repository: Path, tmp_path: Path):
     put(tmp_path, "memory/project_deploys.md", "x\n")
     found = Repository(repository, also=tmp_path / "memory", path=PROGRAMS).check(
-        claims("see [it](project_deploys.md) and project_other.md")
+        find_claims("see [it](project_deploys.md) and project_other.md")
     )
     assert [one.status for one in found] == ["present", "gone"]
 
@@ -219,7 +218,7 @@ def test_a_clock_that_runs_out_midway_stops_the_search(repository: Path):
     commit(repository)
     ticks = iter(range(10**6))
     found = Repository(repository, seconds=50.0, now=lambda: float(next(ticks)), path=PROGRAMS)
-    (one,) = found.check(claims("`removed_function()`"))
+    (one,) = found.check(find_claims("`removed_function()`"))
     assert (one.status, one.why) == ("unverifiable", "there was no time to look")
     assert next(ticks) < 100
 
@@ -276,7 +275,7 @@ def test_the_line_says_what_changed_first_and_how_many_more(repository: Path):
     text = "\n".join(
         [f"src/f{n}.py" for n in range(20)] + ["src/auth/login.py", "src/old/session.py"]
     )
-    told = line(Repository(repository, seconds=30, path=PROGRAMS).check(claims(text)))
+    told = line(Repository(repository, seconds=30, path=PROGRAMS).check(find_claims(text)))
     assert told.startswith("Checked against the repository: src/f0.py gone; ")
     assert told.endswith("; 10 more")
     assert "\n" not in told

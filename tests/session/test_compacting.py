@@ -19,8 +19,7 @@ from reverie.session import Session, TurnLimits, run_turn
 from reverie.settings import DEFAULTS
 from reverie.simulator import call, error, last_text
 from reverie.testing import ScriptedModel, tool_definition
-from reverie.transcript import Failed, ForkEnded, HeadSet, Item
-from reverie.transcript.fold import fold
+from reverie.transcript import Failed, ForkEnded, HeadSet, Item, fold_entries
 from reverie.wire import Request, render, tool_result, user
 from reverie.world import Capabilities, complete
 from tests.loop.stage import SimpleTools
@@ -73,7 +72,7 @@ async def test_over_the_threshold_a_summary_takes_the_place_of_the_conversation(
         assert "Go on with it" in texts(request)
         assert WISH in texts(request)
         await stage.rounds(s, 3)
-        assert fold(s.view.entries).tokens == s.view.tokens
+        assert fold_entries(s.view.entries).tokens == s.view.tokens
     assert stage.refused() == []
     assert "compacted" in stage.heard()[0]
     assert "100%" in stage.heard()[0]

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from reverie.clock import SystemClock
-from reverie.memory import Origin, Trust
+from reverie.observer import SystemClock
 from reverie.session import LoggingFiles, append, local_date, log_tools, refusal
 from reverie.settings import Settings
-from reverie.store import Memories, MemoryFolder, Project, canonical_root
+from reverie.store import MemoryFolder, MemoryStore, Project, canonical_root
 from reverie.testing import ManualClock, call, reply
-from reverie.tools import ReadLog, ToolContext, bounded, standard
+from reverie.toolbox import ReadLog, ToolContext, run_within_time, standard
+from reverie.topics import Origin, Trust
 
 from .extracts import Script, Stage, calls, results, said_last, turn
 
@@ -33,7 +33,7 @@ def stage(tmp_path: Path) -> Stage:
 @pytest.fixture
 def memories(tmp_path: Path) -> Any:
     root = canonical_root(tmp_path)
-    with Memories.of(
+    with MemoryStore.of(
         Project.at(root, home=tmp_path / "home", environ={}, settings=Settings()), now=lambda: 5.0
     ) as found:
         yield found
@@ -61,7 +61,7 @@ def test_what_may_be_written(key: str, before: bytes | None, after: bytes, fine:
     assert (refusal(key, before, after) == "") is fine
 
 
-async def use(memories: Memories, name: str, daily: bool = True, **value: Any) -> Any:
+async def use(memories: MemoryStore, name: str, daily: bool = True, **value: Any) -> Any:
     root = Path(memories.folder.root)
     files = LoggingFiles(root, memories=memories, session="s1", daily=lambda: daily)
     reads = ReadLog()
@@ -70,11 +70,11 @@ async def use(memories: Memories, name: str, daily: bool = True, **value: Any) -
         tool = standard().get(one)
         assert tool is not None
         given = {"file_path": value["file_path"]} if one == "Read" else value
-        output = await bounded(tool, given, context)
+        output = await run_within_time(tool, given, context)
     return output
 
 
-async def test_the_agents_tools_append_and_change_nothing(memories: Memories) -> None:
+async def test_the_agents_tools_append_and_change_nothing(memories: MemoryStore) -> None:
     root = Path(memories.folder.root)
     path = str(root / DAY)
     assert not (await use(memories, "Write", file_path=path, content="- 10:00 a\n")).is_error
@@ -94,7 +94,7 @@ async def test_the_agents_tools_append_and_change_nothing(memories: Memories) ->
     assert [v.origin.tool for v in memories.history.log(DAY)] == ["Write"] * 3
 
 
-async def test_the_index_is_only_read_until_the_switch_is_thrown(memories: Memories) -> None:
+async def test_the_index_is_only_read_until_the_switch_is_thrown(memories: MemoryStore) -> None:
     path = str(Path(memories.folder.root) / "MEMORY.md")
     refused = await use(memories, "Write", file_path=path, content="- [a](a.md) — a\n")
     assert refused.is_error
@@ -102,20 +102,22 @@ async def test_the_index_is_only_read_until_the_switch_is_thrown(memories: Memor
     assert not done.is_error
 
 
-async def test_files_elsewhere_are_none_of_its_business(memories: Memories, tmp_path: Path) -> None:
+async def test_files_elsewhere_are_none_of_its_business(
+    memories: MemoryStore, tmp_path: Path
+) -> None:
     path = str(tmp_path / "MEMORY.md")
     assert not (await use(memories, "Write", file_path=path, content="x")).is_error
 
 
-async def test_remember_and_forget_become_bullets_with_the_time(memories: Memories) -> None:
+async def test_remember_and_forget_become_bullets_with_the_time(memories: MemoryStore) -> None:
     clock = ManualClock(1_772_700_000.0)
     root = Path(memories.folder.root)
     context = ToolContext(root, root, LoggingFiles(root), clock, call="c1")
     remember, forget = log_tools(memories)
     text = "Deploys are\non Tuesday."
-    await bounded(remember, {"text": text, "type": "project"}, context)
+    await run_within_time(remember, {"text": text, "type": "project"}, context)
     clock.time += 3_600
-    await bounded(forget, {"name": "old rule"}, context)
+    await run_within_time(forget, {"name": "old rule"}, context)
     key = f"logs/{local_date(clock.time)[:4]}/{local_date(clock.time)[5:7]}"
     (log,) = (root / key).iterdir()
     lines = log.read_text().splitlines()
@@ -126,7 +128,7 @@ async def test_remember_and_forget_become_bullets_with_the_time(memories: Memori
     assert {v.origin.tool for v in memories.history.log()} == {"Remember", "Forget"}
 
 
-def test_midnight_opens_a_new_file_and_a_torn_line_is_ended(memories: Memories) -> None:
+def test_midnight_opens_a_new_file_and_a_torn_line_is_ended(memories: MemoryStore) -> None:
     noon = datetime.fromisoformat("2026-03-05T12:00:00").timestamp()
     append(memories, "one", noon, BY)
     root = Path(memories.folder.root)
@@ -171,7 +173,7 @@ async def test_an_agent_that_keeps_a_log_is_held_to_it(stage: Stage) -> None:
     assert refused["is_error"]
 
 
-def test_logs_are_no_memories(memories: Memories) -> None:
+def test_logs_are_no_memories(memories: MemoryStore) -> None:
     append(memories, "one", 0.0, BY)
     assert memories.folder.keys() == ()
     with MemoryFolder(memories.folder.root) as folder:

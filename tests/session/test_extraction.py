@@ -11,10 +11,10 @@ import anyio
 import pytest
 
 from reverie.errors import ProviderError
-from reverie.memory import Origin, Trust
 from reverie.session import open_session
 from reverie.store import Folder
 from reverie.testing import ScriptedModel, call, reply
+from reverie.topics import Origin, Trust
 from reverie.transcript import Block, ExtractTask
 from reverie.wire import Request, tool_result, user
 from reverie.world import Event
@@ -585,7 +585,7 @@ async def test_many_edits_of_one_file_by_two_sessions_all_survive(
 
 
 async def test_a_library_session_extracts_with_the_same_walls(stage: Stage) -> None:
-    from reverie.tools import standard
+    from reverie.toolbox import standard
 
     script = Script(writes({"feedback_pnpm.md": RULE, str(stage.project / "out.md"): "x"}))
     async with stage.memories() as memories:

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from reverie.session import MAX_BYTES
-from reverie.session.extraction.files import MAX_FILES
+from reverie.session import MAX_BYTES, MAX_FILES
 from reverie.testing import call, reply
 from reverie.transcript import Block, ExtractTask, block_of
 from tests.conftest import Scale
@@ -265,7 +264,7 @@ async def test_the_name_of_a_memory_is_enough_to_write_read_and_edit_it(stage: S
 async def test_without_a_sandbox_there_is_no_shell(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reverie.tools.sandbox.WHERE", "/nowhere")
+    monkeypatch.setattr("reverie.toolbox.sandbox.WHERE", "/nowhere")
     script = Script(lambda _, n: reply(call("Bash", "b1", command="ls")) if n == 1 else "done")
     async with stage.agent(script) as agent:
         await turn(agent, "What is here?")

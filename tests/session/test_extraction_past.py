@@ -12,28 +12,30 @@ from typing import Any
 import pytest
 
 from reverie.session import (
-    Allowance,
     ExtractionContext,
-    Head,
     NoDisk,
     PastSession,
-    WordsSource,
+    RequestHead,
+    RunBudget,
+    TextSource,
     guards_at,
     learn,
     lessons,
+    lines_of,
 )
 from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags
-from reverie.tools import standard
-from reverie.transcript import ExtractTask, recorded
-from reverie.upkeep import lines_of
+from reverie.toolbox import standard
+from reverie.transcript import ExtractTask, read
 from reverie.wire import Request
 from reverie.world import World
 
 from .extracts import Script, Stage, calls, said_last, topic, turn, writes
 
 pytestmark = [pytest.mark.spec("7.learn")]
-HEAD = Head("m1", "You look back.", standard().definitions(), "", {"max_tokens": 100}).record()
+HEAD = RequestHead(
+    "m1", "You look back.", standard().definitions(), "", {"max_tokens": 100}
+).record()
 
 
 @pytest.fixture
@@ -75,7 +77,7 @@ def text(words: str) -> list[dict[str, Any]]:
 
 
 def past(lines: list[str]) -> PastSession:
-    found = recorded.read(lines)
+    found = read(lines)
     return PastSession(found.session, found.entries, "f.jsonl", found.program, found.cwd)
 
 
@@ -88,7 +90,7 @@ async def ground(
             stage.clock, NoDisk(), FixedFlags(), DEFAULTS, script.model, say=stage.notices.append
         )
         guards = guards_at(stage.project, stage.project, memories, world)
-        yield ExtractionContext(memories, world, guards, WordsSource(""), dry)
+        yield ExtractionContext(memories, world, guards, TextSource(""), dry)
 
 
 TALK = [
@@ -171,7 +173,7 @@ async def test_a_budget_stops_it_and_it_goes_on_from_there(stage: Stage) -> None
     turns = [(f"Fact {n} is {'odd ' * 9_000}", text("Yes.")) for n in range(6)]
     script = Script(calls([]))
     async with ground(stage, script) as on:
-        first = await learn(past(rows(*turns)), on, HEAD, Allowance(60_000, DEFAULTS))
+        first = await learn(past(rows(*turns)), on, HEAD, RunBudget(60_000, DEFAULTS))
         assert first.over_budget
         assert "budget is used up" in first.stopped
         assert 0 < first.lessons < first.turns
@@ -226,7 +228,7 @@ async def test_every_recorded_session_can_be_gone_through(
     async with ground(stage, script) as on:
         for file in files:
             lines, _ = lines_of(file)
-            made = recorded.read(lines, file.name)
+            made = read(lines, file.name)
             done = await learn(PastSession(made.session, made.entries), on, HEAD, None)
             assert done.stopped == ""
     for request in script.forks:
@@ -253,4 +255,4 @@ def test_packed_files_are_read(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress("\n".join(rows(*TALK)).encode()))
     lines, faults = lines_of(path)
     assert not faults
-    assert len(recorded.read(lines).entries) == 8
+    assert len(read(lines).entries) == 8

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory import Passages, Trust
-from reverie.session import HeardWords, MemoryDraft, judge
+from reverie.session import ConversationText, MemoryDraft, judge
 from reverie.testing import call, reply
+from reverie.topics import PassageIndex, Trust
 from reverie.transcript import Attached, text_block
 
 from .extracts import Script, Stage, cursor, topic, turn, writes
@@ -136,9 +136,9 @@ async def test_a_date_worked_out_from_the_users_words_is_theirs(
         assert agent.memories.trust("freeze.md") is trust
 
 
-def heard(*user: str, injected: str = "") -> HeardWords:
-    own = Passages((f"m{n}", text) for n, text in enumerate(user))
-    return HeardWords(own, own, Passages([("recall", injected)]), ("m0",))
+def heard(*user: str, injected: str = "") -> ConversationText:
+    own = PassageIndex((f"m{n}", text) for n, text in enumerate(user))
+    return ConversationText(own, own, PassageIndex([("recall", injected)]), ("m0",))
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,8 @@ from reverie.session import PLACEHOLDER, Session
 from reverie.settings import DEFAULTS
 from reverie.store import BadLine, Journal
 from reverie.testing import ScriptedModel, call, reply
-from reverie.tools import DENIED
-from reverie.transcript import ForkEnded, Started, Usage, decode
-from reverie.transcript.fold import fold
-from reverie.transcript.tasks import Task
+from reverie.toolbox import DENIED
+from reverie.transcript import ForkEnded, Started, Task, Usage, decode, fold_entries
 from reverie.wire import Request, render, so_far, tool_result, user
 from reverie.world import ForkSpec
 
@@ -101,7 +99,7 @@ async def test_a_forks_transcript_folds_by_itself_on_its_parents(home: Path, pro
         assert started.forked_at == parent.leaf
         base = replace(parent, sent=None, moved=(), leaf="", journal_leaf="")
         base = replace(base, entries=type(parent.entries)())
-        child = fold(entries, replace(base, sent_items=len(base.items)))
+        child = fold_entries(entries, replace(base, sent_items=len(base.items)))
         assert (
             render(child)
             .body(marked=False)
@@ -245,9 +243,9 @@ async def test_a_failing_fork_fails_alone(home: Path, project: Path):
 
 
 def test_usage_adds_up():
-    from reverie.session import Tally
+    from reverie.session import UsageTotals
 
-    tally = Tally()
+    tally = UsageTotals()
     tally.count(Usage(1, 2, 3, 4, 1))
     tally.count(Usage(10, 20, 30, 40, 2))
     assert tally.usage == Usage(11, 22, 33, 44, 3)

@@ -17,7 +17,7 @@ import anyio
 import pytest
 
 from reverie.errors import ReverieError
-from reverie.session import Library
+from reverie.session import SessionLibrary
 from reverie.store import Project, seal
 from reverie.testing import call, reply
 from reverie.transcript import (
@@ -146,7 +146,7 @@ async def opened_again(base: Path) -> None:
         await s.prepare()
 
 
-def read_whole(library: Library) -> None:
+def read_whole(library: SessionLibrary) -> None:
     """Read and render it; each line is an entry, or told to be none."""
     found = library.read(SESSION)
     render(found.view).body()
@@ -156,7 +156,7 @@ def read_whole(library: Library) -> None:
     assert len(found.entries) + skipped == len(lines), found.faults
 
 
-def looked_at(library: Library, base: Path, *, opens: bool = True) -> None:
+def looked_at(library: SessionLibrary, base: Path, *, opens: bool = True) -> None:
     """List, read, render and open it; only our own errors may come."""
     looks: list[Callable[[], object]] = [
         lambda: [library.summary(file) for file in library.sessions()],
@@ -175,7 +175,7 @@ def test_no_foreign_error_for_what_a_journal_holds(scale: Scale) -> None:
         (base / "work").mkdir()
         lines = anyio.run(a_life, base / "home", base / "work")
         environ = {"HOME": str(base)}
-        library = Library.of(Project.at(base / "work", home=base / "home", environ=environ))
+        library = SessionLibrary.of(Project.at(base / "work", home=base / "home", environ=environ))
         path = library.path / f"{SESSION}.jsonl"
         seen = {b"".join(seal(line) + b"\n" for line in lines)}
         for n in range(scale.pick(1_000, 50_000)):
@@ -203,7 +203,9 @@ def test_each_kind_by_name(tmp_path: Path, at: str, value: Any) -> None:
     (tmp_path / "work").mkdir()
     lines = anyio.run(a_life, tmp_path / "home", tmp_path / "work")
     environ = {"HOME": str(tmp_path)}
-    library = Library.of(Project.at(tmp_path / "work", home=tmp_path / "home", environ=environ))
+    library = SessionLibrary.of(
+        Project.at(tmp_path / "work", home=tmp_path / "home", environ=environ)
+    )
     out = [json.dumps({**json.loads(x), at: value}) if '"assistant"' in x else x for x in lines]
     (library.path / f"{SESSION}.jsonl").write_bytes(b"".join(seal(x) + b"\n" for x in out))
     looked_at(library, tmp_path)

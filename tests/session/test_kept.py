@@ -12,7 +12,7 @@ from typing import Literal
 import pytest
 
 from reverie.errors import LaterVersion, PromptTooLong
-from reverie.session import Library, Session
+from reverie.session import Session, SessionLibrary
 from reverie.settings import DEFAULTS
 from reverie.store import seal
 from reverie.testing import call, reply
@@ -25,9 +25,9 @@ from reverie.transcript import (
     UserMessage,
     View,
     block_of,
+    fold_entries,
     text_block,
 )
-from reverie.transcript.fold import fold
 from reverie.wire import render, tool_result
 from reverie.world import Notice
 
@@ -72,11 +72,15 @@ def test_a_decision_counts_only_for_the_result_it_was_made_for():
         stored,
         result("t1", "the new"),
     ]
-    view = fold([Entry(str(n), str(n - 1) if n else "", n, r) for n, r in enumerate(records)])
+    view = fold_entries(
+        [Entry(str(n), str(n - 1) if n else "", n, r) for n, r in enumerate(records)]
+    )
     assert "the new" in render(view).body()
     assert "t1" not in view.decisions
     records[-1] = result("t1", "old")
-    view = fold([Entry(str(n), str(n - 1) if n else "", n, r) for n, r in enumerate(records)])
+    view = fold_entries(
+        [Entry(str(n), str(n - 1) if n else "", n, r) for n, r in enumerate(records)]
+    )
     assert "the old" in render(view).body()
 
 
@@ -119,7 +123,7 @@ async def test_a_result_added_anew_after_going_back_is_shown_as_it_is(home: Path
 # --- nothing disappears without a word
 
 
-async def kept(home: Path, project: Path) -> tuple[str, Path, Library]:
+async def kept(home: Path, project: Path) -> tuple[str, Path, SessionLibrary]:
     async with opened(home, project) as s:
         await s.add("first words")
         await s.prepare()
@@ -189,10 +193,10 @@ def test_parents_that_go_round_end_somewhere():
         Entry("b", "a", 1, said[1]),
         Entry("c", "b", 2, said[2]),
     ]
-    body = render(fold(entries)).body()
+    body = render(fold_entries(entries)).body()
     assert all(f"word-{n}" in body for n in range(3))
     itself = [Entry("a", "", 0, said[0]), Entry("b", "b", 1, said[1])]
-    assert "word-0" in render(fold(itself)).body()
+    assert "word-0" in render(fold_entries(itself)).body()
 
 
 async def test_a_damaged_blob_is_written_again_when_its_content_is_at_hand(
@@ -282,4 +286,4 @@ async def test_what_is_restored_is_in_the_request_that_is_sent_instead(tmp_path:
         assert "the restored plan" in instead.body()
         assert "and what do you say to this?" in instead.body()
         assert s.view.waiting == ()
-        assert render(s.view).body() == render(fold(s.view.entries)).body()
+        assert render(s.view).body() == render(fold_entries(s.view.entries)).body()

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import SecretFound
-from reverie.memory import ABSENT, ForgetWords, Origin, Trust, Version, encode
 from reverie.settings import DEFAULTS
-from reverie.store import Changed, Memories, Project, digest, landing
+from reverie.store import PLAN, Changed, MemoryStore, Project, digest, is_planned, land
 from reverie.testing import ManualClock
+from reverie.topics import ABSENT, ForgetWords, Origin, Trust, Version, encode
 from reverie.world import Notice
 from tests.conftest import Scale
 from tests.faults import Ack, Death, every_kill, quick_folder
@@ -36,15 +36,15 @@ CHANGES: dict[str, bytes | None] = {
 NEW = {key: data for key, data in CHANGES.items() if data is not None}
 
 
-def opened(base: Path, said: list[Notice] | None = None) -> Memories:
+def opened(base: Path, said: list[Notice] | None = None) -> MemoryStore:
     heard: list[Notice] = [] if said is None else said
     clock = ManualClock(1_790_000_000.0)
     (base / "project").mkdir(parents=True, exist_ok=True)
     project = Project.at(base / "project", home=base / "home", environ={}, settings=DEFAULTS)
-    return Memories.of(project, now=clock.now, say=heard.append)
+    return MemoryStore.of(project, now=clock.now, say=heard.append)
 
 
-def filled(base: Path) -> Memories:
+def filled(base: Path) -> MemoryStore:
     memories = opened(base)
     with memories.history.by(BY):
         for key, data in OLD.items():
@@ -52,53 +52,53 @@ def filled(base: Path) -> Memories:
     return memories
 
 
-def files(memories: Memories) -> dict[str, bytes]:
+def files(memories: MemoryStore) -> dict[str, bytes]:
     root = memories.folder.root
     return {path.name: path.read_bytes() for path in root.glob("*.md")}
 
 
 @pytest.fixture
-def memories(tmp_path: Path) -> Iterator[Memories]:
+def memories(tmp_path: Path) -> Iterator[MemoryStore]:
     with filled(tmp_path) as made:
         yield made
 
 
-def cut_off(memories: Memories, changes: Mapping[str, bytes | None]) -> None:
+def cut_off(memories: MemoryStore, changes: Mapping[str, bytes | None]) -> None:
     """What a process leaves that died when the plan was on the disk."""
     here, rows = files(memories), list[str]()
     for key, data in changes.items():
         before = digest(here[key]) if key in here else ABSENT
         after = ABSENT if data is None else memories.history.put(data)
         rows.append(encode(Version("", key, before, after, 0.0, BY)) + "\n")
-    memories.history.files.write(landing.PLAN, "".join(rows).encode())
+    memories.history.files.write(PLAN, "".join(rows).encode())
 
 
-def test_all_lands_as_one_step_that_undo_takes_back(memories: Memories) -> None:
-    group = landing.land(memories, CHANGES, files(memories), BY)
+def test_all_lands_as_one_step_that_undo_takes_back(memories: MemoryStore) -> None:
+    group = land(memories, CHANGES, files(memories), BY)
     assert files(memories) == NEW
     steps = [v for v in memories.history.log() if v.group == group]
     assert sorted(v.key for v in steps) == sorted(CHANGES)
     assert {v.origin for v in steps} == {BY}
-    assert not landing.is_planned(memories)
+    assert not is_planned(memories)
     memories.undo("", BY)
     assert files(memories) == OLD
 
 
-def test_what_somebody_changed_meanwhile_stops_it(memories: Memories) -> None:
+def test_what_somebody_changed_meanwhile_stops_it(memories: MemoryStore) -> None:
     here = files(memories)
     (memories.folder.root / "b.md").write_bytes(b"Mine.\n")
     with pytest.raises(Changed):
-        landing.land(memories, CHANGES, here, BY)
+        land(memories, CHANGES, here, BY)
     assert files(memories) == {**OLD, "b.md": b"Mine.\n"}
-    assert not landing.is_planned(memories)
+    assert not is_planned(memories)
 
 
-def test_one_file_with_a_secret_stops_it(memories: Memories) -> None:
+def test_one_file_with_a_secret_stops_it(memories: MemoryStore) -> None:
     key = "AKIA" + "QYLPMN5HFIQR7XYA"
     with pytest.raises(SecretFound):
-        landing.land(memories, {**CHANGES, "d.md": f"Key: {key}\n".encode()}, OLD, BY)
+        land(memories, {**CHANGES, "d.md": f"Key: {key}\n".encode()}, OLD, BY)
     assert files(memories) == OLD
-    assert not landing.is_planned(memories)
+    assert not is_planned(memories)
 
 
 def test_one_that_was_cut_off_is_carried_out_by_who_opens_it(tmp_path: Path) -> None:
@@ -109,9 +109,9 @@ def test_one_that_was_cut_off_is_carried_out_by_who_opens_it(tmp_path: Path) -> 
         assert memories.history.log()[-1].origin == BY
 
 
-def test_one_that_was_cut_off_is_not_replaced_by_the_next(memories: Memories) -> None:
+def test_one_that_was_cut_off_is_not_replaced_by_the_next(memories: MemoryStore) -> None:
     cut_off(memories, CHANGES)
-    landing.land(memories, {"d.md": b"The d.\n"}, {}, BY)
+    land(memories, {"d.md": b"The d.\n"}, {}, BY)
     assert files(memories) == {**NEW, "d.md": b"The d.\n"}
 
 
@@ -130,17 +130,17 @@ def test_a_plan_with_forgotten_words_is_given_up_and_removes_nothing(tmp_path: P
     said: list[Notice] = []
     with opened(tmp_path, said) as memories:
         assert files(memories) == OLD
-        assert not landing.is_planned(memories)
+        assert not is_planned(memories)
     assert "forgotten" in said[0].text
 
 
 @pytest.mark.parametrize("plan", [b"", b"{", b"\xff\n", b'{"v":1,"type":"other"}\n'])
 def test_a_plan_that_cannot_be_read_was_never_begun(tmp_path: Path, plan: bytes) -> None:
     with filled(tmp_path) as memories:
-        memories.history.files.write(landing.PLAN, plan)
+        memories.history.files.write(PLAN, plan)
     with opened(tmp_path) as memories:
         assert files(memories) == OLD
-        assert not landing.is_planned(memories)
+        assert not is_planned(memories)
 
 
 def test_a_kill_at_any_step_leaves_the_old_or_the_new(scale: Scale) -> None:
@@ -153,7 +153,7 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new(scale: Scale) -> None:
             base = where / f"run{next(count)}"
             filled(base).close()
             memories = opened(base)
-            return lambda ack: ack(landing.land(memories, CHANGES, OLD, BY))
+            return lambda ack: ack(land(memories, CHANGES, OLD, BY))
 
         def look(death: Death) -> None:
             with opened(base) as memories:
@@ -163,7 +163,7 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new(scale: Scale) -> None:
     assert points >= scale.pick(6, 200)
 
 
-@pytest.mark.parametrize("module", ["reverie.store.memories", "reverie.session.session"])
+@pytest.mark.parametrize("module", ["reverie.store.memory_store", "reverie.session.session"])
 def test_what_judges_a_memory_is_not_imported_to_open_one(module: str) -> None:
     heavy = ("hygiene", "repair", "facts", "branch")
     names = tuple(f"reverie.memory.{name}" for name in heavy)

@@ -16,9 +16,9 @@ import anyio
 import pytest
 
 from reverie.errors import InvalidMessage, NotFound
-from reverie.session import Library, Session, open_session, start_session
+from reverie.session import Session, SessionLibrary, open_session, start_session
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project, canonical_root
+from reverie.store import MemoryStore, Project, canonical_root
 from reverie.testing import ManualClock, ScriptedModel, reply
 
 pytestmark = pytest.mark.spec("B18.lifetime")
@@ -145,7 +145,7 @@ async def test_one_that_is_cancelled_while_it_opens_leaves_no_lock(home: Path, t
 async def test_a_head_that_cannot_be_recorded_leaves_no_lock(home: Path, tmp_path: Path):
     with pytest.raises(InvalidMessage):
         await started(home, tmp_path / "work", tools=[{"name": object()}])
-    library = Library.of(Project.at(tmp_path / "work", home=home, environ={}))
+    library = SessionLibrary.of(Project.at(tmp_path / "work", home=home, environ={}))
     (only,) = library.sessions()
     library.remove(only.id)
 
@@ -164,13 +164,13 @@ async def test_an_idle_session_holds_one_descriptor_and_little_memory(
 ):
     clock, count = ManualClock(), scale.pick(80, 1_000)
 
-    async def idle(n: int) -> tuple[Session, Memories | None]:
+    async def idle(n: int) -> tuple[Session, MemoryStore | None]:
         project = tmp_path / f"work{n % 10}"
         os.makedirs(project, exist_ok=True)
         memories = None
         if remembers:
             root = canonical_root(project)
-            memories = Memories.of(
+            memories = MemoryStore.of(
                 Project.at(root, home=home, environ={}, settings=DEFAULTS), now=clock.now
             )
         s = await started(home, project, memories=memories, clock=clock)

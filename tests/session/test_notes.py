@@ -16,13 +16,12 @@ import pytest
 from reverie.agent import AgentOptions, open_agent
 from reverie.embedded import EmbeddedModel
 from reverie.errors import ProviderError
-from reverie.layers import session_memory as layer
-from reverie.session import Session
-from reverie.session.notes import job as notes
+from reverie.layers import frame, template
+from reverie.session import ROUNDS, Session, update
 from reverie.settings import DEFAULTS
 from reverie.store import digest, session_folder
 from reverie.testing import ScriptedModel, call, reply
-from reverie.tools import standard
+from reverie.toolbox import standard
 from reverie.transcript import Block, Failed, ForkEnded, NotesTaken, NotesTask, Replaced
 from reverie.wire import Reply, Request, user
 from reverie.world import Notice
@@ -132,11 +131,11 @@ async def test_the_first_update_makes_the_file_and_says_what_it_covers(desk: Des
         (task,) = desk.tasks
         (taken,) = records(s, NotesTaken)
         text = path_of(s).read_text()
-    assert task.notes == layer.template()
+    assert task.notes == template()
     assert (task.path, task.since) == (str(path_of(s)), "")
     assert (task.section_tokens, task.total_tokens) == (2_000, 12_000)
     assert "Mending the login" in text
-    assert layer.frame(text) == layer.frame(layer.template())
+    assert frame(text) == frame(template())
     assert taken.last == s.view.leaf
     assert taken.tokens == s.view.estimated
     assert taken.sha256 == digest(text.encode())
@@ -156,7 +155,7 @@ async def test_the_update_is_one_fork_on_the_parents_prefix_with_the_notes_in_it
     assert ended.requests == 1  # every edit was made: nothing is asked again
     assert asked.head.tools == s.last_request.head.tools
     prompt = asked.at(asked.count - 1).pieces[-1].block.text
-    assert layer.template() in prompt
+    assert template() in prompt
     assert f"`{path_of(s).name}`" in prompt
     assert str(path_of(s)) not in prompt  # the name is enough, and shorter
 
@@ -196,7 +195,7 @@ async def test_only_edit_and_only_on_the_notes(desk: Desk):
         await says(s, LONG)
         assert "2 edits could not be made" in desk.said()  # they went elsewhere
         assert (desk.project / "code.py").read_text() == "a"
-        assert path_of(s).read_text() == layer.template().replace(TITLE, TITLE + "A title\n")
+        assert path_of(s).read_text() == template().replace(TITLE, TITLE + "A title\n")
         assert sorted(p.name for p in path_of(s).parent.iterdir()) == ["summary.md"]
 
 
@@ -238,7 +237,7 @@ async def test_an_edit_of_a_heading_or_its_line_is_undone(desk: Desk, old: str, 
     async with desk.open() as s:
         await says(s, LONG)
         text = path_of(s).read_text()
-        assert layer.frame(text) == layer.frame(layer.template())
+        assert frame(text) == frame(template())
         assert "A title" in text
         assert "In hand." in text
         assert records(s, NotesTaken)
@@ -248,8 +247,8 @@ async def test_edits_that_never_fit_leave_the_notes_as_they_were(desk: Desk):
     desk.answering = lambda task, _: reply(edit(task, "not there", "x", f"i{len(desk.tasks)}"))
     async with desk.open() as s:
         await says(s, LONG)
-        assert len(desk.tasks) == notes.ROUNDS
-        assert path_of(s).read_text() == layer.template()
+        assert len(desk.tasks) == ROUNDS
+        assert path_of(s).read_text() == template()
         assert not records(s, NotesTaken)
         (failed,) = records(s, Failed)
         assert failed.layer == "session_memory"
@@ -453,7 +452,7 @@ async def test_notes_that_were_deleted_or_emptied_begin_again(desk: Desk, text: 
         if text is not None:
             path_of(s).write_text(text)
         await says(s, LONG)
-        assert desk.tasks[1].notes == layer.template()
+        assert desk.tasks[1].notes == template()
         assert desk.tasks[1].since == ""
         assert "Mending" in path_of(s).read_text()
 
@@ -515,7 +514,7 @@ async def test_a_library_session_without_an_edit_tool_gets_its_notes_in_words(de
         assert asked.head.tools == "[]"
         assert "answer in words" in asked.at(asked.count - 1).pieces[-1].block.text
         text = path_of(s).read_text()
-        assert layer.frame(text) == layer.frame(layer.template())
+        assert frame(text) == frame(template())
         assert "\nMending the login\n" in text
         assert "\nAll green.\n" in text
         assert records(s, NotesTaken)
@@ -525,7 +524,7 @@ async def test_an_answer_in_words_with_a_section_of_its_own_is_not_taken(desk: D
     desk.answering = lambda task, _: "<notes>\n# Current State\nx\n\n# Mine\ny\n</notes>"
     async with desk.open(tools=[]) as s:
         await says(s, LONG)
-        assert path_of(s).read_text() == layer.template()
+        assert path_of(s).read_text() == template()
         assert not records(s, NotesTaken)
 
 
@@ -637,7 +636,7 @@ async def test_an_update_behind_a_request_that_failed_is_not_stuck(desk: Desk):
         await says(s, "hello")
         await s.add(user(LONG))
         await s.prepare()
-        s.jobs.start("session_memory", partial(notes.update, s))
+        s.jobs.start("session_memory", partial(update, s))
         with anyio.fail_after(10):
             while not s._first_byte.statistics().tasks_waiting:
                 await anyio.lowlevel.checkpoint()
@@ -653,7 +652,7 @@ async def test_a_session_that_is_closed_waits_for_no_answer_to_its_last_request(
         await says(s, "hello")
         await s.add(user(LONG))
         await s.prepare()
-        s.jobs.start("session_memory", partial(notes.update, s))
+        s.jobs.start("session_memory", partial(update, s))
         with anyio.fail_after(10):
             while not s._first_byte.statistics().tasks_waiting:
                 await anyio.lowlevel.checkpoint()
@@ -685,7 +684,7 @@ async def test_the_embedded_model_takes_them_through_the_same_fork(desk: Desk, t
         text = path_of(s).read_text()
         assert len(records(s, NotesTaken)) == 3
         assert not records(s, Failed)
-    assert layer.frame(text) == layer.frame(layer.template())
+    assert frame(text) == frame(template())
     assert "src/shop/part_2.py" in text
     assert "never touch src/legacy.py" in text
 

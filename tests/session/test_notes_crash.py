@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reverie.layers import session_memory as layer
+from reverie.layers import template
 from reverie.session import Session
 from reverie.settings import DEFAULTS
 from reverie.store import digest
@@ -79,7 +79,7 @@ async def resume(home: Path, project: Path, session: str, acked: list[str]) -> N
         taken = [e.record for e in s.view.entries if isinstance(e.record, NotesTaken)]
         known = [int(a.split()[1]) for a in acked if a.startswith("taken")]
         assert len(taken) >= max(known, default=0)
-        versions = [layer.template()]
+        versions = [template()]
         for n in range(3):
             versions.append(versions[-1].replace(STATE, f"{STATE}- note {n}\n"))
         path = path_of(s)

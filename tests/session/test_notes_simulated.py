@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 
 from reverie.errors import ProviderError
-from reverie.layers import session_memory as layer
 from reverie.session import Session
 from reverie.settings import DEFAULTS
-from reverie.simulator import Engine, SimulatedModel, from_model, thought
+from reverie.simulator import Engine, SimulatedModel, from_model, thinking_block
 from reverie.testing import ManualClock, ScriptedAnswer, ScriptedModel, call, reply
-from reverie.tools import standard
+from reverie.toolbox import standard
 from reverie.transcript import SUMMARY as TITLES
-from reverie.transcript import Block, Failed, ForkEnded, NotesTaken, NotesTask, Replaced
+from reverie.transcript import Block, Failed, ForkEnded, NotesTaken, NotesTask, Replaced, sections
 from reverie.wire import Reply, Request, tool_result, user
 from reverie.world import Notice, complete
 from tests.conftest import Scale
@@ -52,7 +51,7 @@ class Course:
             self.summaries += 1
             return SUMMARY.format("\n".join(f"{n}. {s}:\nx" for n, s in enumerate(TITLES, 1)))
         self.made += 1
-        thinking = thought(f"what about part {self.made}? " * 4)
+        thinking = thinking_block(f"what about part {self.made}? " * 4)
         if self.made % 11 == 0:
             return reply(thinking, f"Part {self.made // 11} is done.")
         path = f"src/shop/part_{self.made % 40}.py"
@@ -67,7 +66,7 @@ class Course:
         return reply(*self._edits(task))
 
     def _edits(self, task: NotesTask) -> Iterator[Block]:
-        for n, section in enumerate(layer.sections(task.notes)):
+        for n, section in enumerate(sections(task.notes)):
             if section.name in ("Current State", "Worklog"):
                 body = f"{section.body.strip()}\n- up to call {self.made}".strip()[-6_000:]
                 new = f"{section.heading}{section.description}{body}\n\n"

@@ -20,7 +20,7 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.session import Library
+from reverie.session import SessionLibrary
 from reverie.store import Project, canonical_root
 from reverie.testing import call, reply
 from reverie.transcript import Sent
@@ -216,7 +216,7 @@ def check(base: Path, ident: str, acked: tuple[str, ...]) -> None:
         return
     environ = {"HOME": str(base)}
     root = canonical_root(base / "work")
-    library = Library.of(Project.at(root, home=base / "home", environ=environ))
+    library = SessionLibrary.of(Project.at(root, home=base / "home", environ=environ))
     found = library.read(ident)
     assert not any("missing or damaged" in fault for fault in found.faults)
     view, body = found.view, render(found.view).body()

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.session import Recall, begins_turn, said, selector_for, words
+from reverie.session import Recall, begins_turn, selector_for, spoken_text, words
 from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags, ScriptedModel, call, reply
 from reverie.transcript import (
@@ -552,8 +552,8 @@ async def test_a_turn_begins_with_the_users_words_and_not_within_it(home: Path, 
 
 def test_only_what_a_person_wrote_is_asked():
     blocks = (text_block("<system-reminder>x</system-reminder>"), text_block("Fix it"))
-    assert said(UserMessage(blocks)) == "Fix it"
-    assert said(UserMessage(blocks, "hook")) == ""
+    assert spoken_text(UserMessage(blocks)) == "Fix it"
+    assert spoken_text(UserMessage(blocks, "hook")) == ""
 
 
 def test_selection_stays_embedded_unless_a_setting_names_a_model():

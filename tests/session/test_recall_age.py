@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory import Origin, Trust, new
-from reverie.session import RecalledBefore, RecalledNotes
+from reverie.session import RecalledNotes, RecallHistory
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, MemoryFolder, Project
+from reverie.store import MemoryFolder, MemoryStore, Project
 from reverie.testing import ManualClock
+from reverie.topics import Origin, Trust, new
 from reverie.transcript import Attached, UserMessage, text_block
 from tests.session.doors import opened
 from tests.session.recall_stage import hit
@@ -26,9 +26,9 @@ BY = Origin("save", Trust.USER, agent="user")
 
 
 @pytest.fixture
-def memories(tmp_path: Path) -> Iterator[Memories]:
+def memories(tmp_path: Path) -> Iterator[MemoryStore]:
     (tmp_path / "project").mkdir()
-    made = Memories.of(
+    made = MemoryStore.of(
         Project.at(tmp_path / "project", home=tmp_path / "home", environ={}, settings=DEFAULTS),
         now=lambda: MARCH,
     )
@@ -42,7 +42,7 @@ def text(key: str, head: str = "") -> bytes:
     return data.replace(b"type: project\n", b"type: project\n" + head.encode())
 
 
-def checked_out(memories: Memories, **files: bytes) -> None:
+def checked_out(memories: MemoryStore, **files: bytes) -> None:
     """Files as a checkout leaves them: all of this moment."""
     for name, data in files.items():
         (memories.folder.root / f"{name}.md").write_bytes(data)
@@ -50,26 +50,26 @@ def checked_out(memories: Memories, **files: bytes) -> None:
         os.utime(path, (NOW, NOW))
 
 
-def shown(memories: Memories, key: str) -> str:
+def shown(memories: MemoryStore, key: str) -> str:
     notes = RecalledNotes(memories, memories.root, "s", DEFAULTS)
-    chosen, left = notes.compose([hit(key)], RecalledBefore(), NOW, 5.0)
+    chosen, left = notes.compose([hit(key)], RecallHistory(), NOW, 5.0)
     assert left == []
     return chosen[0].text
 
 
-def test_after_a_checkout_a_memory_is_as_old_as_the_history_says(memories: Memories) -> None:
+def test_after_a_checkout_a_memory_is_as_old_as_the_history_says(memories: MemoryStore) -> None:
     memories.save("red.md", text("red.md"), BY)
     checked_out(memories)
     assert shown(memories, "red.md").startswith("Saved 252 days ago: ")
 
 
-def test_after_a_checkout_a_memory_is_as_old_as_its_head_says(memories: Memories) -> None:
+def test_after_a_checkout_a_memory_is_as_old_as_its_head_says(memories: MemoryStore) -> None:
     head = "metadata:\n  modified: 2026-03-10T12:00:00Z\n"
     checked_out(memories, red=text("red.md", head), blue=text("blue.md"))
     assert shown(memories, "red.md").startswith("Saved 252 days ago: ")
 
 
-def test_after_a_checkout_an_age_that_nobody_knows_is_not_0_days(memories: Memories) -> None:
+def test_after_a_checkout_an_age_that_nobody_knows_is_not_0_days(memories: MemoryStore) -> None:
     checked_out(memories, red=text("red.md"), blue=text("blue.md"))
     told = shown(memories, "red.md").splitlines()
     assert told[0].startswith("Saved on a day that is not known: ")
@@ -79,7 +79,7 @@ def test_after_a_checkout_an_age_that_nobody_knows_is_not_0_days(memories: Memor
 
 
 async def test_a_date_is_looked_for_in_what_is_recalled_and_not_in_every_file(
-    tmp_path: Path, memories: Memories, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, memories: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither history nor head gives one: the index knows which times files share."""
     (memories.root / "red.md").write_bytes(text("red.md"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.session import in_a_row, injected, ledgers
+from reverie.session import in_a_row, injected_memories, ledgers
 from reverie.testing import call, reply
 from reverie.transcript import Attached, Entry, Recalled, UserMessage, text_block
 from reverie.wire import tool_result
@@ -132,4 +132,4 @@ def test_a_ledger_without_its_attachment_or_message_is_still_one():
     ]
     (turn,) = ledgers(entries)
     assert (turn.said, turn.at, turn.rows) == ("", 3.0, ())
-    assert list(injected(Attached((text_block("x"),), "recall"))) == []
+    assert list(injected_memories(Attached((text_block("x"),), "recall"))) == []

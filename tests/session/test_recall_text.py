@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory import Claim
-from reverie.session import CheckedClaim, ShownNote, attachment, note, part
+from reverie.session import CheckedClaim, MemoryExcerpt, attachment, note, part
 from reverie.settings import DEFAULTS
 from reverie.text import days_since, inside
+from reverie.topics import Claim
 
 pytestmark = pytest.mark.spec("8")
 
@@ -22,7 +22,7 @@ PATH = "/home/user/.reverie/projects/-p/memory/topic.md"
 
 
 def shown(data: bytes, *, age: float = 0.0, size: int | None = None, **more: object) -> str:
-    one = ShownNote("topic.md", PATH, data, len(data) if size is None else size, NOW - age)
+    one = MemoryExcerpt("topic.md", PATH, data, len(data) if size is None else size, NOW - age)
     return note(replace(one, **more), session="s1", now=NOW, settings=DEFAULTS)  # type: ignore[arg-type]
 
 

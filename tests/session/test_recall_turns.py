@@ -10,13 +10,12 @@ import pytest
 
 from reverie.agent import AgentOptions, open_agent
 from reverie.errors import StoreError
-from reverie.memory import new
 from reverie.session import MemoryIndex, Recall, RecalledNotes, Session, run_turn
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project
-from reverie.store.recall.index import NAME
+from reverie.store import INDEX_NAME, MemoryStore, Project
 from reverie.testing import ScriptedModel, call, reply
-from reverie.tools import Registry
+from reverie.toolbox import Registry
+from reverie.topics import new
 from reverie.transcript import UserMessage
 from reverie.wire import Delta, Request, ToolCall, tool_result, user
 
@@ -36,7 +35,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def memories(home: Path, project: Path):
-    with Memories.of(
+    with MemoryStore.of(
         Project.at(project, home=home, environ={}, settings=DEFAULTS), now=lambda: 5.0
     ) as found:
         one = new("billing.md", name="Billing deploys", type="project",
@@ -59,7 +58,7 @@ async def begun(s: Session) -> None:
 
 
 async def test_what_the_user_says_begins_a_look_and_the_request_takes_it(
-    home: Path, project: Path, memories: Memories
+    home: Path, project: Path, memories: MemoryStore
 ):
     async with opened(home, project, memories=memories) as s:
         await s.add(user(QUESTION))
@@ -84,7 +83,7 @@ async def test_what_the_user_says_begins_a_look_and_the_request_takes_it(
 
 
 async def test_a_private_session_leaves_no_trace_of_recall(
-    home: Path, project: Path, memories: Memories
+    home: Path, project: Path, memories: MemoryStore
 ):
     async with opened(home, project, memories=memories, private=True) as s:
         assert s.recall is None
@@ -101,7 +100,7 @@ class NoTools:
 
 
 async def test_a_hanging_selector_delays_no_token_of_a_turn(
-    home: Path, project: Path, memories: Memories
+    home: Path, project: Path, memories: MemoryStore
 ):
     finder = Hanging([hit("billing.md")])
     seen: list[bool] = []
@@ -131,7 +130,7 @@ async def test_a_hanging_selector_delays_no_token_of_a_turn(
 def _held(home: Path) -> int:
     """How many times this process holds an index of this home open."""
     found = [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
-    return sum(path.startswith(str(home)) and path.endswith(f"/{NAME}") for path in found)
+    return sum(path.startswith(str(home)) and path.endswith(f"/{INDEX_NAME}") for path in found)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are not to be seen")
@@ -160,7 +159,7 @@ async def test_an_agent_opens_one_index_and_leaves_nothing_beside_it(home: Path,
     assert f"{path}:" in bodies[1]
     assert max(held) <= 1
     assert _held(home) == 0
-    assert [path.name for path in kept.glob(f"{NAME}*")] == [NAME]
+    assert [path.name for path in kept.glob(f"{INDEX_NAME}*")] == [INDEX_NAME]
 
 
 async def test_a_closed_index_is_not_opened_again(tmp_path: Path):
@@ -171,4 +170,4 @@ async def test_a_closed_index_is_not_opened_again(tmp_path: Path):
     with pytest.raises(StoreError):
         index.look("anything at all", 0.0)
     index.close()
-    assert os.listdir(tmp_path / "kept") == [NAME]
+    assert os.listdir(tmp_path / "kept") == [INDEX_NAME]

@@ -14,6 +14,7 @@ import anyio
 import pytest
 
 from reverie.errors import Held, InvalidInput, InvalidMessage, NotFound, WriteFailed
+from reverie.observer import ObservedConversation, put, take_away
 from reverie.session import Session
 from reverie.testing import ScriptedModel, call, reply
 from reverie.transcript import (
@@ -29,7 +30,6 @@ from reverie.transcript import (
     View,
     text_block,
 )
-from reverie.watching import WatchedConversation, put, take_away
 from reverie.wire import tool_result, user
 from reverie.world import World
 
@@ -299,10 +299,10 @@ class Watching:
     def __init__(self) -> None:
         self.told: list[tuple[str, str, str]] = []
 
-    def saw(self, of: WatchedConversation, entries: Sequence[Entry]) -> None:
+    def saw(self, of: ObservedConversation, entries: Sequence[Entry]) -> None:
         self.told += [("saw", of.session, type(entry.record).__name__) for entry in entries]
 
-    def closed(self, of: WatchedConversation, at: float) -> None:
+    def closed(self, of: ObservedConversation, at: float) -> None:
         self.told.append(("closed", of.session, of.project))
 
     def ran(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory.claims import claims
 from reverie.session import LATE, Repository
+from reverie.topics import find_claims
 
 pytestmark = [pytest.mark.spec("B7")]
 
@@ -76,7 +76,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def raised(root: Path, text: str, seconds: float = 30.0) -> list[str]:
-    stated = [one for one in claims(text) if one.stated]
+    stated = [one for one in find_claims(text) if one.stated]
     found = Repository(root, seconds=seconds).check(stated)
     return [one.claim.text for one in found if one.status == "gone"]
 
@@ -92,7 +92,7 @@ def test_what_may_be_meant_otherwise_is_not(root: Path, text: str) -> None:
 
 
 def test_without_time_it_is_told_what_was_not_looked_for(root: Path) -> None:
-    stated = [one for text in GONE for one in claims(text) if one.stated]
+    stated = [one for text in GONE for one in find_claims(text) if one.stated]
     found = Repository(root, seconds=0.0).check(stated)
     assert {one.status for one in found} <= {"unverifiable", "present"}
     assert [one.claim.text for one in found if one.why == LATE]

@@ -16,8 +16,7 @@ from reverie.session import NamedSummariser, Session, summariser_for
 from reverie.settings import DEFAULTS
 from reverie.simulator import Engine, ModelSpec, SimulatedModel, error, serving
 from reverie.testing import ScriptedModel
-from reverie.transcript import Failed, ForkEnded
-from reverie.transcript.fold import fold
+from reverie.transcript import Failed, ForkEnded, fold_entries
 from reverie.wire import Request, render, user
 from reverie.world import Capabilities, complete
 
@@ -83,7 +82,7 @@ async def test_the_model_that_was_chosen_writes_by_a_side_query_that_is_counted(
         assert '"thinking"' not in json.dumps(body["messages"])
         assert [(c.source, c.agent, c.outcome) for c in costs(s)] == [("compact", "", "completed")]
         assert spent(stage, s) == {"compact": 1}
-        assert fold(s.view.entries).tokens == s.view.tokens
+        assert fold_entries(s.view.entries).tokens == s.view.tokens
     assert stage.refused() == []
     assert [n.level for n in stage.notices if n.layer == "compaction"] == ["info"]
 

@@ -7,12 +7,18 @@ from typing import Any
 
 import pytest
 
-from reverie.memory import Origin, Trust, render
-from reverie.session import Chosen, Head, RecalledBefore, RecalledNotes, young_memories
-from reverie.session.recall.young import MAX_FILES
+from reverie.session import (
+    RecalledMemory,
+    RecalledNotes,
+    RecallHistory,
+    RequestHead,
+    young_memories,
+)
+from reverie.session.context import MAX_FILES
 from reverie.settings import Settings
-from reverie.store import Memories, RecallHit
+from reverie.store import MemoryStore, RecallHit
 from reverie.testing import ManualClock, reply
+from reverie.topics import Origin, Trust, render
 
 from .recall_stage import WEB, Fixed, hit, last_text, stage, write
 
@@ -23,21 +29,21 @@ USER = Origin("save", Trust.USER)
 @pytest.fixture
 def memories(tmp_path: Path):
     folder, history = tmp_path / "m", tmp_path / "h"
-    with Memories(folder, history, tmp_path / "home", now=ManualClock().now) as opened:
+    with MemoryStore(folder, history, tmp_path / "home", now=ManualClock().now) as opened:
         yield opened
 
 
-def keys(memories: Memories, tokens: int = 2_000) -> list[str]:
+def keys(memories: MemoryStore, tokens: int = 2_000) -> list[str]:
     found = young_memories(memories, Settings(young_tokens=tokens), memories.folder.scan())
     return [Path(one.path).name for one in found]
 
 
-def one_of_each(memories: Memories) -> None:
+def one_of_each(memories: MemoryStore) -> None:
     for kind in ("project", "reference", "user", "feedback"):
         write(memories, f"{kind}.md", f"The body of {kind}.", type=kind)
 
 
-def test_bodies_of_all_four_types_stand_in_the_head(memories: Memories) -> None:
+def test_bodies_of_all_four_types_stand_in_the_head(memories: MemoryStore) -> None:
     one_of_each(memories)
     text = render(young_memories(memories, Settings(), memories.folder.scan()))
     for kind in ("project", "reference", "user", "feedback"):
@@ -46,7 +52,9 @@ def test_bodies_of_all_four_types_stand_in_the_head(memories: Memories) -> None:
     assert "does not command" not in text
 
 
-def test_above_the_limit_those_about_the_user_stand_there_and_then_none(memories: Memories) -> None:
+def test_above_the_limit_those_about_the_user_stand_there_and_then_none(
+    memories: MemoryStore,
+) -> None:
     one_of_each(memories)
     write(memories, "long.md", "words " * 100, type="project")
     assert keys(memories, 100) == ["feedback.md", "user.md"]
@@ -54,14 +62,14 @@ def test_above_the_limit_those_about_the_user_stand_there_and_then_none(memories
     assert keys(memories, 100) == []
 
 
-def test_a_folder_of_many_is_not_young_and_its_history_is_not_asked(memories: Memories) -> None:
+def test_a_folder_of_many_is_not_young_and_its_history_is_not_asked(memories: MemoryStore) -> None:
     one_of_each(memories)
     for number in range(MAX_FILES):
         (memories.root / f"n{number}.md").write_text("---\nname: n\ntype: project\n---\nA.\n")
     assert keys(memories) == ["feedback.md", "user.md"]
 
 
-def test_what_is_untrusted_or_the_teams_is_not_among_them(memories: Memories) -> None:
+def test_what_is_untrusted_or_the_teams_is_not_among_them(memories: MemoryStore) -> None:
     write(memories, "team/theirs.md", "Theirs.", type="feedback")
     write(memories, "mine.md", "Mine.", type="feedback")
     data = (memories.root / "mine.md").read_bytes().replace(b"Mine", b"From the web")
@@ -76,7 +84,7 @@ async def test_what_stands_in_the_head_is_not_injected_until_it_changes(tmp_path
         head = render(young_memories(here.memories, Settings(), here.memories.folder.scan()))
         assert "called Ada" in head
         await here.session.append(
-            Head("m1", context=head).record("the head with what is remembered")
+            RequestHead("m1", context=head).record("the head with what is remembered")
         )
         await here.say("what is the office cat called")
         await here.prepare()
@@ -92,18 +100,18 @@ async def test_what_stands_in_the_head_is_not_injected_until_it_changes(tmp_path
 class Faulty(RecalledNotes):
     """Notes of which one cannot be put into its form."""
 
-    def _made(self, hit: RecallHit, *more: Any) -> Chosen | str:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def _made(self, hit: RecallHit, *more: Any) -> RecalledMemory | str:  # pyright: ignore[reportIncompatibleMethodOverride]
         if hit.file == "bad.md":
             raise IsADirectoryError(21, "Is a directory")
         return super()._made(hit, *more)
 
 
 @pytest.mark.spec("8.selection")
-def test_a_memory_that_fails_costs_no_other(memories: Memories, tmp_path: Path) -> None:
+def test_a_memory_that_fails_costs_no_other(memories: MemoryStore, tmp_path: Path) -> None:
     for key in ("bad.md", "good.md"):
         write(memories, key, "The office cat is called Ada.")
     notes = Faulty(memories, tmp_path, "s1", Settings())
-    chosen, left = notes.compose([hit("bad.md"), hit("good.md")], RecalledBefore(), 0.0, 1.0)
+    chosen, left = notes.compose([hit("bad.md"), hit("good.md")], RecallHistory(), 0.0, 1.0)
     assert [one.key for one in chosen] == ["good.md"]
     assert [(one.file, one.why) for one in left] == [
         ("bad.md", "it failed: IsADirectoryError: [Errno 21] Is a directory")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reverie.settings import DEFAULTS, SETTINGS, Loaded, camel
+from reverie.settings import DEFAULTS, SETTINGS, LoadedSettings, camel
 from tests.settings.test_settings_load import Place, said
 
 pytestmark = pytest.mark.spec("15.committed")
@@ -18,7 +18,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def outcomes(place: Place, **given: object) -> Loaded:
+def outcomes(place: Place, **given: object) -> LoadedSettings:
     place.write("project", {camel(name): value for name, value in given.items()})
     return place.load()
 

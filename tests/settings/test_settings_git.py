@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.settings import git
+from reverie.settings import git_folder, index_names, small_text
 
 pytestmark = [pytest.mark.needs("git"), pytest.mark.spec("15")]
 
@@ -48,8 +48,8 @@ def repo(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 
 
 def names(repo: Path) -> set[bytes]:
-    sha256 = "sha256" in (git.small_text(repo / ".git" / "config") or "")
-    return set(git.index_names((repo / ".git" / "index").read_bytes(), 32 if sha256 else 20))
+    sha256 = "sha256" in (small_text(repo / ".git" / "config") or "")
+    return set(index_names((repo / ".git" / "index").read_bytes(), 32 if sha256 else 20))
 
 
 def test_the_names_are_those_that_git_lists(repo: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_split_index_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("broken", ["gitdir: nowhere\n", "", "x", "gitdir: \n", "gitdir: a\0b"])
 def test_a_broken_git_file_names_no_folder(tmp_path: Path, broken: str) -> None:
     (tmp_path / ".git").write_text(broken)
-    assert git.git_folder(tmp_path) is None
+    assert git_folder(tmp_path) is None
 
 
 @given(st.integers(0, 10_000), st.integers(0, 255), st.integers(0, 400))
@@ -84,7 +84,7 @@ def test_a_damaged_index_never_raises(cut: int, byte: int, at: int) -> None:
     if at < len(data):
         data[at] = byte
     try:
-        found = list(git.index_names(bytes(data), 20))
+        found = list(index_names(bytes(data), 20))
     except (ValueError, IndexError):
         return
     assert len(found) == int.from_bytes(data[8:12], "big")

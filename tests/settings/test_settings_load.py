@@ -13,8 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.settings import DEFAULTS, SETTINGS, Loaded, camel, environment, folder, load, variable
-from reverie.store import trusted
+from reverie.settings import (
+    DEFAULTS,
+    SETTINGS,
+    LoadedSettings,
+    camel,
+    environment,
+    folder_value,
+    load,
+    variable,
+)
+from reverie.store import decide
 
 pytestmark = pytest.mark.spec("15")
 
@@ -29,7 +38,7 @@ class Place:
     def trust(self) -> None:
         """The user approves the local file as it is."""
         path = self.path("local")
-        trusted.decide(self.base / "home", path, path.read_bytes(), trusted=True)
+        decide(self.base / "home", path, path.read_bytes(), trusted=True)
 
     def write(self, source: str, content: object) -> Path:
         path = self.path(source)
@@ -45,7 +54,7 @@ class Place:
             "user": self.base / "home" / "settings.json",
         }[source]
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedSettings:
         return load(
             self.environ,
             home=self.base / "home",
@@ -59,7 +68,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def said(loaded: Loaded) -> str:
+def said(loaded: LoadedSettings) -> str:
     return "\n".join(map(str, loaded.problems))
 
 
@@ -299,16 +308,16 @@ def test_numbers_that_must_stand_in_order(place: Place) -> None:
     ],
 )
 def test_folders_that_are_refused(text: str) -> None:
-    value, reason = folder(text, {"HOME": "/home/user"})
+    value, reason = folder_value(text, {"HOME": "/home/user"})
     assert value is None
     assert reason
 
 
 def test_folders_that_are_taken() -> None:
     environ = {"HOME": "/home/user"}
-    assert folder("~/notes", environ) == ("/home/user/notes", "")
-    assert folder("/mnt/a/../b", environ) == ("/mnt/b", "")
-    assert folder("/home/user2", environ) == ("/home/user2", "")
+    assert folder_value("~/notes", environ) == ("/home/user/notes", "")
+    assert folder_value("/mnt/a/../b", environ) == ("/mnt/b", "")
+    assert folder_value("/home/user2", environ) == ("/home/user2", "")
 
 
 @given(
@@ -316,7 +325,7 @@ def test_folders_that_are_taken() -> None:
     | st.from_regex(r"(~?/?(\.\./|\./|[a-c]/){0,4}[a-c.]{0,2})", fullmatch=True)
 )
 def test_a_taken_folder_is_never_wide(text: str) -> None:
-    value, _ = folder(text, {"HOME": "/home/user"})
+    value, _ = folder_value(text, {"HOME": "/home/user"})
     if value is not None:
         assert os.path.isabs(value)
         assert value == os.path.normpath(value)

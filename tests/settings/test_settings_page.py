@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.settings import FLAGS, SETTINGS, camel, variable
-from reverie.settings.page import page
+from reverie.settings import FLAGS, SETTINGS, camel, page, variable
 
 pytestmark = pytest.mark.spec("17")
 

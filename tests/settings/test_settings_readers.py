@@ -32,7 +32,7 @@ def attributes(tree: ast.AST) -> set[str]:
 
 def methods() -> dict[str, set[str]]:
     """What each method of `Settings` reads, by its name."""
-    tree = trees()[SOURCE / "settings" / "numbers.py"]
+    tree = trees()[SOURCE / "settings" / "catalog.py"]
     found = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
     return {node.name: attributes(node) for node in found}
 

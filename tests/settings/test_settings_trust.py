@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reverie.settings import load, record_key, settings_file, was_declined
-from reverie.store import trusted
+from reverie.store import decide, forget
 from tests.settings.test_settings_load import Place, said
 
 pytestmark = pytest.mark.spec("15.trust")
@@ -68,15 +68,15 @@ def test_neither_owner_nor_git_make_a_file_trusted(place: Place) -> None:
 
 def test_declined_and_forgotten(place: Place) -> None:
     path, home = place.write("local", MOVED), place.base / "home"
-    trusted.decide(home, path, path.read_bytes(), trusted=False)
+    decide(home, path, path.read_bytes(), trusted=False)
     assert not is_trusted(place)
     assert was_declined(home, path, path.read_bytes())
     assert not was_declined(home, path, b"{}")
     assert "you declined it" in said(place.load())
     place.trust()
     assert is_trusted(place)
-    assert trusted.forget(home, path)
-    assert not trusted.forget(home, path)
+    assert forget(home, path)
+    assert not forget(home, path)
     assert not is_trusted(place)
 
 

@@ -10,12 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reverie.errors import BudgetExceeded, Held
-from reverie.memory import Origin, Trust
 from reverie.session import Session, start_session
-from reverie.store import Changed, Consolidation, landing
-from reverie.team import Draft, HttpRefusal, KeptVersion, Offline, RemoteState, Stale
-from reverie.team.round import sync
+from reverie.store import Changed, ConsolidationLock, land
+from reverie.team import (
+    EntryChange,
+    EntryVersion,
+    HttpRefusal,
+    Offline,
+    RemoteState,
+    Stale,
+    sync_memory,
+)
 from reverie.testing import ScriptedModel, call, reply
+from reverie.topics import Origin, Trust
 from reverie.transcript import Usage
 from reverie.wire import tool_result
 from tests.proxy.clients import unmarked
@@ -53,7 +60,7 @@ class Link:
         found = self._world.store.hashes(PLACE)
         return None if found.tag == known else found
 
-    def put(self, drafts: Sequence[Draft], expected: str) -> str:
+    def put(self, drafts: Sequence[EntryChange], expected: str) -> str:
         self._passes()
         world = self._world
         try:
@@ -70,7 +77,7 @@ class Link:
             raise Offline("The answer is lost")
         return tag
 
-    def log(self, most: int = 100) -> list[KeptVersion]:
+    def log(self, most: int = 100) -> list[EntryVersion]:
         return self._world.store.log(PLACE, most)
 
 
@@ -120,7 +127,7 @@ class Agent:
 
     async def dreams(self) -> Steps:
         world, model = self.world, self.world.model
-        lock = Consolidation(self.memories.root, now=world.clock.now, stale_seconds=STALE)
+        lock = ConsolidationLock(self.memories.root, now=world.clock.now, stale_seconds=STALE)
         try:
             taken = lock.take()
         except Held:
@@ -137,7 +144,7 @@ class Agent:
         late = [key for key in changes if model.files.get(key) != here[key]]
         try:
             with lock.landing(taken):
-                landing.land(self.memories, changes, here, DREAMT)
+                land(self.memories, changes, here, DREAMT)
         except Held:
             del model.dreamers[self.number]
             return
@@ -175,7 +182,7 @@ class Agent:
     async def syncs(self) -> Steps:
         world = self.world
         with contextlib.suppress(Offline, Stale, Changed):
-            sync(self.memories, Link(world), now=world.clock.now)
+            sync_memory(self.memories, Link(world), now=world.clock.now)
         world.take_over()
         yield
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from reverie.store import Taken
+from reverie.store import AcquiredLock
 
 REPO = "acme/reader"
 PLACE = ("acme", REPO)
@@ -26,8 +26,10 @@ class Model:
     remote: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     spent: dict[str, float] = field(default_factory=dict[str, float])
     calls: dict[str, int] = field(default_factory=dict[str, int])
-    dreamers: dict[int, tuple[Taken, float]] = field(default_factory=dict[int, tuple[Taken, float]])
-    newest: Taken | None = None
+    dreamers: dict[int, tuple[AcquiredLock, float]] = field(
+        default_factory=dict[int, tuple[AcquiredLock, float]]
+    )
+    newest: AcquiredLock | None = None
     dreams: int = 0
 
     def wrote(self, key: str, data: bytes) -> None:

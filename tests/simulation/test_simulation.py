@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from reverie.errors import ReverieError
-from reverie.session import Budget, reading
-from reverie.store import Consolidation, Objects, landing
-from reverie.team import round as team_round
+from reverie.session import Budget, summaries
+from reverie.store import ConsolidationLock, ObjectStore, transaction
 from reverie.team import store as team_store
+from reverie.team import sync as team_round
 from tests.conftest import Scale
 from tests.simulation.model import Broken
 from tests.simulation.running import simulate
@@ -41,27 +41,27 @@ Patch = pytest.MonkeyPatch
 
 
 def lock_always_succeeds(patch: Patch) -> None:
-    real = Consolidation.look
+    real = ConsolidationLock.look
 
-    def look(self: Consolidation) -> Any:
+    def look(self: ConsolidationLock) -> Any:
         seen = real(self)
         return replace(seen, state="free") if seen.state == "held" else seen
 
-    patch.setattr(Consolidation, "look", look)
+    patch.setattr(ConsolidationLock, "look", look)
 
 
 def lost_lock_lands(patch: Patch) -> None:
-    patch.setattr(Consolidation, "_must_be", lambda *_: None)
+    patch.setattr(ConsolidationLock, "_must_be", lambda *_: None)
 
 
 def landing_does_not_compare(patch: Patch) -> None:
-    real = landing.land
+    real = transaction.land
 
     def land(memories: Any, changes: Mapping[str, Any], here: Any, *more: Any, **given: Any) -> str:
         now = {k: memories.folder.bytes_of(k) for k in here if memories.folder.exists(k)}
         return real(memories, changes, now, *more, **given)
 
-    patch.setattr(landing, "land", land)
+    patch.setattr(transaction, "land", land)
 
 
 def budget_is_not_reserved(patch: Patch) -> None:
@@ -75,17 +75,17 @@ def budget_is_not_reserved(patch: Patch) -> None:
 
 
 def pointer_is_left_out(patch: Patch) -> None:
-    patch.setattr("reverie.memory.format.index.without", lambda data, key: data)
+    patch.setattr("reverie.topics.index.without", lambda data, key: data)
 
 
 def server_takes_any_tag(patch: Patch) -> None:
-    real = team_store._raised  # pyright: ignore[reportPrivateUsage]
+    real = team_store._raise_version  # pyright: ignore[reportPrivateUsage]
 
     def raised(within: Any, place: Any, expected: str) -> Any:
         del expected
         return real(within, place, team_store._tag(within, place))  # pyright: ignore[reportPrivateUsage]
 
-    patch.setattr(team_store, "_raised", raised)
+    patch.setattr(team_store, "_raise_version", raised)
 
 
 def pull_takes_without_asking(patch: Patch) -> None:
@@ -100,20 +100,22 @@ def pull_takes_without_asking(patch: Patch) -> None:
 
 
 def object_is_not_kept(patch: Patch) -> None:
-    real = Objects.put
+    real = ObjectStore.put
     count = [0]
 
-    def put(self: Objects, data: bytes, *more: Any, **given: Any) -> Any:
+    def put(self: ObjectStore, data: bytes, *more: Any, **given: Any) -> Any:
         count[0] += 1
         return real(self, data if count[0] % 5 else data + b"!", *more, **given)
 
-    patch.setattr(Objects, "put", put)
+    patch.setattr(ObjectStore, "put", put)
 
 
 def message_is_read_otherwise(patch: Patch) -> None:
     """A session that is opened again has other words in it than were sent."""
-    real = reading.decode
-    patch.setattr(reading, "decode", lambda text, load: real(text.replace("I look", "I see"), load))
+    real = summaries.decode
+    patch.setattr(
+        summaries, "decode", lambda text, load: real(text.replace("I look", "I see"), load)
+    )
 
 
 FAULTS: tuple[tuple[Callable[[Patch], None], str, int], ...] = (

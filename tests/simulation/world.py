@@ -16,14 +16,12 @@ from pathlib import Path
 from random import Random
 
 from reverie.errors import ReverieError
-from reverie.memory import new
-from reverie.memory.format import index
 from reverie.session import Budget
 from reverie.settings import DEFAULTS
-from reverie.store import Folder, Memories, digest
-from reverie.team import Draft, TeamStore, Token, open_database, sha256_of
-from reverie.team.round import sync
+from reverie.store import Folder, MemoryStore, digest
+from reverie.team import EntryChange, TeamStore, Token, open_database, sha256_of, sync_memory
 from reverie.testing import ManualClock
+from reverie.topics import check, new
 from tests.simulation.agents import SAVED, Agent, Link, Steps
 from tests.simulation.model import CALLS, KEYS, LIMIT, PLACE, STALE, Broken, Model
 
@@ -72,9 +70,9 @@ class World:
         self.kinds = [kind for kind, weight in self.theme.kinds for _ in range(weight)]
         self.agents = [Agent(self, n) for n in range(self.chance.randint(3, self.theme.most))]
 
-    def opened(self) -> Memories:
+    def opened(self) -> MemoryStore:
         base = self.base / "p"
-        return Memories(base / "memory", base / "history", base, now=self.clock.now)
+        return MemoryStore(base / "memory", base / "history", base, now=self.clock.now)
 
     def text(self) -> bytes:
         self._texts += 1
@@ -106,7 +104,7 @@ class World:
 
     def mate_writes(self) -> None:
         key, text = self.chance.choice(("s.md", "s.md", "t.md", "u.md")), self.text().decode()
-        draft = Draft(key, text, sha256_of(text))
+        draft = EntryChange(key, text, sha256_of(text))
         tag = self.store.put(PLACE, [draft], self.store.tag(PLACE), self.mate)
         self.model.remote[key, tag] = text
 
@@ -160,7 +158,7 @@ class World:
     def check(self) -> None:
         """When all is quiet: nothing acknowledged is lost, and everything fits together."""
         with self.opened() as memories:
-            sync(memories, Link(self, fails=False), now=self.clock.now)
+            sync_memory(memories, Link(self, fails=False), now=self.clock.now)
             self.take_over()
             files = {
                 key: memories.folder.bytes_of(key)
@@ -178,10 +176,10 @@ class World:
                     raise Broken(f"a version of {key} is lost")
             self._team(files)
 
-    def _index(self, memories: Memories, files: dict[str, bytes]) -> None:
+    def _index(self, memories: MemoryStore, files: dict[str, bytes]) -> None:
         found = memories.folder.index()
         own = [key for key in files if not key.startswith("team/")]
-        faults = index.check(found, own)
+        faults = check(found, own)
         pointed = {one.key for one in found.pointers if not one.key.startswith("team/")}
         if faults or pointed != set(own):
             raise Broken(f"the index is not that of the folder: {faults}, {pointed ^ set(own)}")

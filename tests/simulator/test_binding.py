@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reverie.simulator import ApiError, Engine, Ledger, thought
+from reverie.simulator import ApiError, Engine, Ledger, thinking_block
 from tests.conftest import Scale
 
 from .bench import rounds, sessions
@@ -26,7 +26,8 @@ def talked(sim: Engine) -> list[dict[str, Any]]:
     messages = [user("go")]
     for n in range(2):
         done = sim.respond(
-            body(*messages, system="s", tools=TOOLS), [thought(f"hm {n}"), use(f"t{n}", a=1.5)]
+            body(*messages, system="s", tools=TOOLS),
+            [thinking_block(f"hm {n}"), use(f"t{n}", a=1.5)],
         )
         messages += [said(done), user(result(f"t{n}", f"out {n}"))]
     return messages
@@ -82,7 +83,7 @@ def test_drop_block_drops_and_says_so():
     asked = body(*messages, system="s", tools=TOOLS, thinking=DROP)
     with pytest.raises(ApiError, match="thinking-binding-controls"):
         sim.respond(asked)
-    done = sim.respond(asked, [thought("new"), text("ok")], headers={**KEY, **BINDING})
+    done = sim.respond(asked, [thinking_block("new"), text("ok")], headers={**KEY, **BINDING})
     assert done.response.extra["input_transformations"] == [
         {
             "type": "thinking_dropped",
@@ -100,9 +101,9 @@ def test_drop_block_drops_and_says_so():
 
 def test_a_result_replaced_before_it_was_first_sent_is_no_edit():
     sim = engine()
-    first = sim.respond(body(user("go")), [thought("hm"), use("t0")])
+    first = sim.respond(body(user("go")), [thinking_block("hm"), use("t0")])
     stored = [user("go"), said(first), user(result("t0", "<persisted-output>"))]
-    second = sim.respond(body(*stored), [thought("hm"), text("done")])
+    second = sim.respond(body(*stored), [thinking_block("hm"), text("done")])
     sim.respond(body(*stored, said(second), user("thanks")))
 
 
@@ -111,7 +112,7 @@ def test_cache_edits_and_marks_are_neutral():
     messages = talked(sim)
     edits = {"type": "cache_edits", "delete": ["t0"]}
     messages[4]["content"].append(edits)
-    done = sim.respond(body(*messages, system="s", tools=TOOLS), [thought("hm"), text("x")])
+    done = sim.respond(body(*messages, system="s", tools=TOOLS), [thinking_block("hm"), text("x")])
     messages[4]["content"].remove(edits)
     messages[0]["content"][0]["cache_control"] = {"type": "ephemeral"}
     sim.respond(body(*messages, said(done), user("on"), system="s", tools=TOOLS))
@@ -122,7 +123,7 @@ def test_thinking_of_nobody_is_refused_and_another_models_is_dropped():
     strange = {"type": "thinking", "thinking": "hm", "signature": "c2lnbmF0dXJl"}
     with pytest.raises(ApiError, match=r"messages.1.content.0: Invalid `signature`"):
         sim.respond(body(user("go"), assistant(strange, "x"), user("on")))
-    done = sim.respond(body(user("go")), [thought("hm"), text("x")])
+    done = sim.respond(body(user("go")), [thinking_block("hm"), text("x")])
     tampered = {**done.response.content[0].value, "thinking": "other"}
     with pytest.raises(ApiError, match="Invalid `signature`"):
         sim.respond(body(user("go"), assistant(tampered, "x"), user("on")))

@@ -18,8 +18,8 @@ from reverie.simulator import (
     Engine,
     PromptCache,
     digest,
+    prompt,
 )
-from reverie.simulator.prompt import prompt
 from reverie.testing import ManualClock
 from reverie.transcript import MEDIA_TOKENS
 

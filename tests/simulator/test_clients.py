@@ -19,7 +19,7 @@ from reverie.simulator import (
     error,
     script,
     serving,
-    thought,
+    thinking_block,
 )
 
 from .talk import MODEL, engine, result, text, user, words
@@ -52,7 +52,7 @@ def asked(*messages: Any, **other: Any) -> Any:
 
 
 def test_anthropic_whole_with_a_tool_round_and_thinking() -> None:
-    sim = engine(script([thought("hm"), text("look"), call("Read", '{"n":1.5}')], "done"))
+    sim = engine(script([thinking_block("hm"), text("look"), call("Read", '{"n":1.5}')], "done"))
     with claude(sim) as client:
         messages: list[Any] = [user("go")]
         thinking: Any = {"type": "adaptive"}
@@ -72,7 +72,7 @@ def test_anthropic_whole_with_a_tool_round_and_thinking() -> None:
 
 
 def test_anthropic_streams_the_same_message() -> None:
-    answer = [thought("hm " * 30), text("wörds " * 30), call("Read", '{"a":[1,{"b":"é"}]}')]
+    answer = [thinking_block("hm " * 30), text("wörds " * 30), call("Read", '{"a":[1,{"b":"é"}]}')]
     with claude(engine(script(answer, answer))) as client:
         whole = client.messages.create(**asked(user("go")))
         kinds: list[str] = []
@@ -129,7 +129,7 @@ def test_anthropic_cache_usage_counts_and_models() -> None:
 def test_anthropic_betas_management_diagnosis_and_binding() -> None:
     edits: Any = {"edits": [{"type": "clear_tool_uses_20250919"}]}
     bind: Any = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
-    sim = engine(script([thought("hm"), text("x")]))
+    sim = engine(script([thinking_block("hm"), text("x")]))
     with claude(sim) as client:
         first = client.beta.messages.create(
             **asked(user("go"), thinking=bind, diagnostics={"previous_message_id": None}),
@@ -229,7 +229,7 @@ FUNCTION: Any = {
 
 @pytest.mark.parametrize("streaming", [False, True])
 def test_chat_completions_with_a_tool_round(streaming: bool) -> None:
-    sim = engine(script([thought("hm"), text("look"), call("Read", '{"n":1.50}')], "done"))
+    sim = engine(script([thinking_block("hm"), text("look"), call("Read", '{"n":1.50}')], "done"))
     with gpt(sim) as client:
         messages: list[Any] = [
             {"role": "system", "content": words(0, 2000)},
@@ -284,7 +284,9 @@ def _chatted(client: openai.OpenAI, messages: Any, streaming: bool) -> tuple[str
 
 @pytest.mark.parametrize("streaming", [False, True])
 def test_responses_with_reasoning_and_a_tool_round(streaming: bool) -> None:
-    sim = engine(script([thought("hm"), text("look"), call("Read", '{"n":1.50}')], "done", "more"))
+    sim = engine(
+        script([thinking_block("hm"), text("look"), call("Read", '{"n":1.50}')], "done", "more")
+    )
     tool: Any = {
         "type": "function",
         "name": "Read",
@@ -327,7 +329,7 @@ def _responded(client: openai.OpenAI, streaming: bool, **given: Any) -> Any:
 
 
 def test_a_stored_response_is_continued_by_its_id() -> None:
-    sim = engine(script([thought("hm"), text("one")], "two"))
+    sim = engine(script([thinking_block("hm"), text("one")], "two"))
     with gpt(sim) as client:
         first = client.responses.create(model=GPT, input="go")
         counted = client.responses.input_tokens.count(model=GPT, input="x" * 40)

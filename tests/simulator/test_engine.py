@@ -31,7 +31,7 @@ from reverie.simulator import (
     page,
     script,
     slow,
-    thought,
+    thinking_block,
 )
 from reverie.transcript import (
     EMPTY,
@@ -229,7 +229,9 @@ def test_ids_come_from_a_counter_and_differ() -> None:
 
 
 async def test_answers_come_from_a_list_a_function_a_file_or_a_model(tmp_path: Path) -> None:
-    listed = engine(script("one", [thought("hm"), call("Read", '{"n":1e3}')], otherwise="last"))
+    listed = engine(
+        script("one", [thinking_block("hm"), call("Read", '{"n":1e3}')], otherwise="last")
+    )
     texts = [(await listed.messages(body(user("x")))).response.text() for _ in range(4)]
     assert '"text":"one"' in texts[0]
     assert '"input":{"n":1e3}' in texts[1]
@@ -347,7 +349,7 @@ def talk(view: View, *records: Any) -> View:
 
 
 async def test_the_twin_is_a_model_like_any_other() -> None:
-    answers = script([thought("hm"), call("Read", '{"n":1.50}')], "done")
+    answers = script([thinking_block("hm"), call("Read", '{"n":1.50}')], "done")
     model = SimulatedModel(engine(answers))
     head = HeadSet(MODEL, json.dumps([text(words(0))]), '[{"name":"Read"}]')
     view = talk(EMPTY, head, UserMessage((text_block(words(1)),)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reverie.simulator import CLEARED, LIFETIMES, ApiError, Engine, call, thought
+from reverie.simulator import CLEARED, LIFETIMES, ApiError, Engine, call, thinking_block
 from reverie.testing import ManualClock
 
 from .talk import (
@@ -109,7 +109,7 @@ def test_old_thinking_is_cleared_by_turns() -> None:
     for n in range(3):
         messages.append(user(f"turn {n}"))
         for step in range(2):
-            done = sim.respond(body(*messages), [thought(words(n, 200)), call("Read")])
+            done = sim.respond(body(*messages), [thinking_block(words(n, 200)), call("Read")])
             block: list[Any] = [b.value for b in done.response.content]
             messages += [assistant(*block), user(result(block[-1]["id"], f"{step}"))]
     keep = {"type": "clear_thinking_20251015", "keep": {"type": "thinking_turns", "value": 1}}
@@ -131,7 +131,7 @@ def test_clearing_on_the_server_leaves_later_thinking_valid() -> None:
     first = managed(sim, messages, CLEAR)
     assert first.response.extra["context_management"]["applied_edits"]
     asked = body(*messages, context_management={"edits": [CLEAR]})
-    done = sim.respond(asked, [thought("hm"), text("x")], headers={**KEY, **MANAGING})
+    done = sim.respond(asked, [thinking_block("hm"), text("x")], headers={**KEY, **MANAGING})
     back = assistant(*(b.value for b in done.response.content))
     managed(sim, [*messages, back, user("on")], CLEAR)
     sim.respond(body(*messages, back, user("on")))

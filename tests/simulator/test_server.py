@@ -239,7 +239,7 @@ def test_row_67_no_other_host_is_answered(host: str) -> None:
 
 SERVED = """
 import anyio
-from reverie.simulator import Engine
+from reverie.simulator.engine import Engine
 from reverie.simulator.server import serve
 anyio.run(lambda: serve(Engine(), ready=lambda url: print(url, flush=True)))
 """

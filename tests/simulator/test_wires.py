@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from reverie.simulator import (
     Engine,
+    HttpPayload,
     Script,
-    Sending,
-    anthropic_api,
     befallen,
     call,
+    chat,
     cut,
-    openai_api,
-    openai_responses,
+    messages,
+    responses,
     script,
-    streamed,
-    thought,
+    stream_events,
+    thinking_block,
 )
 from reverie.transcript import block
 
@@ -45,11 +45,11 @@ values: Any = st.recursive(
 
 @given(st.lists(values, max_size=4), st.dictionaries(st.sampled_from(["tools", "model"]), values))
 def test_any_body_of_openai_is_answered_or_refused_in_its_shape(items, other) -> None:
-    async def both() -> list[Sending]:
+    async def both() -> list[HttpPayload]:
         sim = engine()
         asked = [
-            (openai_api.chat, {"model": "gpt-5", "messages": items, **other}),
-            (openai_responses.responses, {"model": "gpt-5", "input": items, **other}),
+            (chat, {"model": "gpt-5", "messages": items, **other}),
+            (responses, {"model": "gpt-5", "input": items, **other}),
         ]
         return [
             await send(sim, json.dumps({**given_body, "stream": streaming}).encode(), KEY)
@@ -63,7 +63,7 @@ def test_any_body_of_openai_is_answered_or_refused_in_its_shape(items, other) ->
             assert json.loads(b"".join(sending.pieces))["error"]["message"]
 
 
-def events(sending: Sending) -> list[dict[str, Any]]:
+def events(sending: HttpPayload) -> list[dict[str, Any]]:
     text = b"".join(sending.pieces).decode()
     rows = [part.partition("data: ") for part in text.split("\n\n") if part]
     found = [json.loads(data) for _, _, data in rows]
@@ -71,9 +71,9 @@ def events(sending: Sending) -> list[dict[str, Any]]:
     return found
 
 
-async def sent(sim: Engine, **other: Any) -> Sending:
+async def sent(sim: Engine, **other: Any) -> HttpPayload:
     asked = {**body(user("x"), **other), "stream": True}
-    return await anthropic_api.messages(sim, json.dumps(asked).encode(), KEY)
+    return await messages(sim, json.dumps(asked).encode(), KEY)
 
 
 STRANGE = '{"type":"mystery","zeta":1e3,"alpha":[1.0,-0,{"b":2,"a":1E+2}]}'
@@ -81,7 +81,7 @@ INPUT = '{"n":1.50,"b":{"z":1,"a":"\\u00e9"},"e":1e3}'
 
 
 async def test_events_bring_the_blocks_byte_for_byte() -> None:
-    answer = [thought("hm"), text("wörds"), block(STRANGE), call("Read", INPUT, "toolu_1")]
+    answer = [thinking_block("hm"), text("wörds"), block(STRANGE), call("Read", INPUT, "toolu_1")]
     sending = await sent(engine(script(answer)))
     raw = b"".join(sending.pieces).decode()
     assert '"content_block":' + STRANGE in raw
@@ -105,7 +105,7 @@ async def test_events_bring_the_blocks_byte_for_byte() -> None:
 async def test_both_modes_say_the_same() -> None:
     answer = [text("words"), call("Read", INPUT)]
     one = engine(script(answer))
-    whole = await anthropic_api.messages(one, json.dumps(body(user("x"))).encode(), KEY)
+    whole = await messages(one, json.dumps(body(user("x"))).encode(), KEY)
     message = json.loads(whole.pieces[0])
     found = events(await sent(engine(script(answer))))
     start = found[0]["message"]
@@ -121,9 +121,9 @@ async def test_half_a_character_goes_in_and_out() -> None:
     sim = engine(script(*[[text(half), call("Read", json.dumps({"h": half}))]] * 6))
     talk = [{"role": "user", "content": half}]
     sends: list[Any] = [
-        (anthropic_api.messages, {**body(*talk), "metadata": {"user_id": half}}),
-        (openai_api.chat, {"model": "gpt-5", "messages": talk, "prompt_cache_key": half}),
-        (openai_responses.responses, {"model": "gpt-5", "input": half, "user": half}),
+        (messages, {**body(*talk), "metadata": {"user_id": half}}),
+        (chat, {"model": "gpt-5", "messages": talk, "prompt_cache_key": half}),
+        (responses, {"model": "gpt-5", "input": half, "user": half}),
     ]
     for send, asked in sends:
         for streaming in (False, True):
@@ -135,7 +135,7 @@ async def test_half_a_character_goes_in_and_out() -> None:
 
 @given(st.lists(st.text(max_size=9), max_size=6), st.integers(0, 60))
 def test_a_cut_keeps_exactly_so_many_bytes(pieces, after) -> None:
-    sending = streamed(pieces, {})
+    sending = stream_events(pieces, {})
     whole = b"".join(sending.pieces)
     short = befallen(sending, cut(after))
     assert b"".join(short.pieces) == whole[:after]

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import Held, PathRefused, StoreError
-from reverie.store import GATE, Consolidation, LockLost, process_start
-from reverie.store.consolidation import NAME
+from reverie.store import GATE, LOCK_NAME, ConsolidationLock, LockLost, process_start
 from reverie.testing import ManualClock
 from tests.conftest import Scale
 
@@ -28,8 +27,8 @@ def hand() -> ManualClock:
     return ManualClock(1_800_000_000.0)
 
 
-def lock(folder: Path, clock: ManualClock, pid: int | None = None) -> Consolidation:
-    return Consolidation(folder, now=clock.now, stale_seconds=STALE, pid=pid)
+def lock(folder: Path, clock: ManualClock, pid: int | None = None) -> ConsolidationLock:
+    return ConsolidationLock(folder, now=clock.now, stale_seconds=STALE, pid=pid)
 
 
 def dead_pid() -> int:
@@ -60,10 +59,10 @@ def test_the_body_is_the_pid_and_the_time_before(tmp_path: Path) -> None:
         pass
     clock.time += 30 * HOUR
     taken = first.take()
-    lines = (tmp_path / NAME).read_text().splitlines()
+    lines = (tmp_path / LOCK_NAME).read_text().splitlines()
     assert lines[0] == str(os.getpid())
     assert float(lines[1]) == clock.time - 30 * HOUR == taken.earlier
-    assert (tmp_path / NAME).stat().st_mtime == clock.time
+    assert (tmp_path / LOCK_NAME).stat().st_mtime == clock.time
 
 
 def test_success_keeps_the_time_and_empties_the_body(tmp_path: Path) -> None:
@@ -73,7 +72,7 @@ def test_success_keeps_the_time_and_empties_the_body(tmp_path: Path) -> None:
     clock.time += 600
     with one.landing(taken):
         pass
-    assert (tmp_path / NAME).read_bytes() == b""
+    assert (tmp_path / LOCK_NAME).read_bytes() == b""
     assert one.last() == taken.at
     assert one.look().state == "free"
 
@@ -89,7 +88,7 @@ def test_failure_puts_the_time_back_and_that_of_the_first_leaves_never(tmp_path:
     clock.time += 30 * HOUR
     assert one.give_back(one.take())
     assert one.last() == before
-    assert (tmp_path / NAME).read_bytes() == b""
+    assert (tmp_path / LOCK_NAME).read_bytes() == b""
 
 
 def test_an_error_while_landing_keeps_the_lock(tmp_path: Path) -> None:
@@ -139,7 +138,7 @@ def test_the_last_one_is_the_one_before_where_a_holder_died(tmp_path: Path) -> N
     clock.time += 30 * HOUR
     lock(tmp_path, clock, dead_pid()).take()
     assert one.last() == last
-    assert (tmp_path / NAME).stat().st_mtime == clock.time
+    assert (tmp_path / LOCK_NAME).stat().st_mtime == clock.time
     assert (one.look().state, one.look().last) == ("dead", last)
     assert one.take().earlier == last
 
@@ -160,7 +159,7 @@ def test_a_pid_used_again_is_another_process(
     """34: the start tells two processes of one number apart; without it the age does."""
     clock = hand()
     lock(tmp_path, clock, sleeper.pid).take()
-    path = tmp_path / NAME
+    path = tmp_path / LOCK_NAME
     lines = path.read_text().split("\n")
     assert int(lines[2]) == process_start(sleeper.pid)
     lines[2] = str(int(lines[2]) - 1)
@@ -183,8 +182,8 @@ def test_a_pid_used_again_is_another_process(
 def test_a_body_that_names_nobody_alive_holds_nothing(tmp_path: Path, body: bytes | None) -> None:
     """35; and a program that leaves its number alone (None) has consolidated."""
     clock = hand()
-    (tmp_path / NAME).write_bytes(f"{dead_pid()}\n".encode() if body is None else body)
-    os.utime(tmp_path / NAME, (clock.time - HOUR, clock.time - HOUR))
+    (tmp_path / LOCK_NAME).write_bytes(f"{dead_pid()}\n".encode() if body is None else body)
+    os.utime(tmp_path / LOCK_NAME, (clock.time - HOUR, clock.time - HOUR))
     one = lock(tmp_path, clock)
     assert body is None or one.look().state == "free"
     assert one.last() == clock.time - HOUR
@@ -194,7 +193,7 @@ def test_a_body_that_names_nobody_alive_holds_nothing(tmp_path: Path, body: byte
 @pytest.mark.parametrize("kind", ["folder", "link", "dangling", "pipe"])
 def test_a_lock_that_is_no_plain_file_is_refused(tmp_path: Path, kind: str) -> None:
     """35: and what a link points to is not touched."""
-    path, other = tmp_path / NAME, tmp_path / "other"
+    path, other = tmp_path / LOCK_NAME, tmp_path / "other"
     other.write_text("mine")
     if kind == "folder":
         path.mkdir()
@@ -210,15 +209,15 @@ def test_a_lock_that_is_no_plain_file_is_refused(tmp_path: Path, kind: str) -> N
 def test_a_time_in_the_future_counts_as_now_once(tmp_path: Path) -> None:
     """36: a year ahead shuts the gate for the usual wait, not for a year."""
     clock = hand()
-    (tmp_path / NAME).write_bytes(b"")
+    (tmp_path / LOCK_NAME).write_bytes(b"")
     year = clock.time + 365 * 24 * HOUR
-    os.utime(tmp_path / NAME, (year, year))
+    os.utime(tmp_path / LOCK_NAME, (year, year))
     one = lock(tmp_path, clock)
     assert one.last() == clock.time
     taken = one.take()
     assert taken.earlier == clock.time
     assert one.give_back(taken)
-    assert (tmp_path / NAME).stat().st_mtime == clock.time
+    assert (tmp_path / LOCK_NAME).stat().st_mtime == clock.time
 
 
 def test_a_clock_that_steps_back_does_not_lock_out(
@@ -237,16 +236,16 @@ def test_a_clock_that_steps_back_does_not_lock_out(
 
 def test_epoch_zero_is_a_time_like_any_other(tmp_path: Path) -> None:
     clock = hand()
-    (tmp_path / NAME).write_bytes(b"")
-    os.utime(tmp_path / NAME, (0, 0))
+    (tmp_path / LOCK_NAME).write_bytes(b"")
+    os.utime(tmp_path / LOCK_NAME, (0, 0))
     assert lock(tmp_path, clock).last() == 0.0
 
 
 def test_what_a_death_left_beside_it_is_swept(tmp_path: Path) -> None:
-    (tmp_path / f"{NAME}.0badc0de.tmp").write_text("12")
+    (tmp_path / f"{LOCK_NAME}.0badc0de.tmp").write_text("12")
     one = lock(tmp_path, hand())
     one.take()
-    assert sorted(p.name for p in tmp_path.iterdir()) == [NAME, GATE]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [LOCK_NAME, GATE]
 
 
 def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
@@ -261,7 +260,7 @@ RACER = """
 import json, os, random, sys, time, uuid
 from pathlib import Path
 from reverie.errors import Held
-from reverie.store.consolidation import Consolidation, LockLost
+from reverie.store.consolidation_lock import ConsolidationLock, LockLost
 folder, log, seed, until = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
 rng = random.Random(seed)
 skew = 0.0
@@ -277,7 +276,7 @@ def named():  # asked for under the OS lock, so that the log has the order of th
     return token
 while time.time() < until:
     skew = rng.choice([0.0, 0.0, 0.0, -3.0, 3.0, -86400.0, 86400.0])
-    lock = Consolidation(folder, now=now, stale_seconds=1.0, new_token=named)
+    lock = ConsolidationLock(folder, now=now, stale_seconds=1.0, new_token=named)
     try:
         taken = lock.take()
     except Held:
@@ -329,7 +328,7 @@ def test_many_processes_race_and_never_two_land(tmp_path: Path, scale: Scale) ->
     check_fence(rows)
     assert deaths
     assert any(row[2] == "landed" for row in rows)
-    one = Consolidation(folder, now=time.time, stale_seconds=1.0)
+    one = ConsolidationLock(folder, now=time.time, stale_seconds=1.0)
     time.sleep(1.1)
     assert one.give_back(one.take())
 

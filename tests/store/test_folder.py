@@ -20,8 +20,8 @@ from reverie.errors import Held, NotFound, PathRefused, StoreError, WriteFailed
 from reverie.store import (
     Changed,
     Folder,
-    Refusal,
-    Survey,
+    FolderListing,
+    SkippedEntry,
     digest,
     is_being_written,
     lock,
@@ -210,7 +210,7 @@ def test_a_survey_says_what_it_left_alone(folder: Folder, tmp_path: Path) -> Non
         "'\\udcff.md'",
         "pipe.md",
     }
-    assert Refusal("pipe.md", "It is a special file") in survey.refused
+    assert SkippedEntry("pipe.md", "It is a special file") in survey.refused
 
 
 def test_a_survey_goes_no_deeper_than_keys_do(folder: Folder) -> None:
@@ -484,7 +484,7 @@ def test_a_folder_removed_during_a_survey_is_passed_over(
         return found
 
     monkeypatch.setattr(os, "scandir", scandir)
-    assert folder.survey() == Survey(("b.md",), ())
+    assert folder.survey() == FolderListing(("b.md",), ())
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory import Evidence, ForgetWords, Origin, Trust
-from reverie.store import KEPT, Folder, Forgotten, ForgottenWords, Review
+from reverie.store import KEPT, Folder, ForgottenTextRefused, ForgottenWords, ReviewQueue
+from reverie.topics import CommandEvidence, ForgetWords, Origin, Trust
 
 pytestmark = pytest.mark.spec("7.forget")
 
@@ -34,7 +34,7 @@ def test_words_are_refused_wherever_they_stand_and_by_whoever_asks_later(tmp_pat
         "a the grey heron b",
     ):
         assert later.within(text)
-        with pytest.raises(Forgotten):
+        with pytest.raises(ForgottenTextRefused):
             later.guard("note.md", text.encode())
     assert not later.within("the grey hero")
     assert later.unfinished() == marks
@@ -49,8 +49,8 @@ def test_a_home_where_nothing_was_forgotten_lists_nothing_and_refuses_nothing(
 
 
 def test_what_is_dropped_waits_no_more_and_can_be_put_back_for_a_while(tmp_path: Path) -> None:
-    review, origin = Review(Folder(tmp_path)), Origin("extraction", Trust.UNTRUSTED)
-    why = (Evidence("source", 1, "it does not rest on the user's words"),)
+    review, origin = ReviewQueue(Folder(tmp_path)), Origin("extraction", Trust.UNTRUSTED)
+    why = (CommandEvidence("source", 1, "it does not rest on the user's words"),)
     first, second = (review.add(f"{name}.md", f"about {name}", 1.0, origin, why) for name in "ab")
     review.drop(first, 10.0)
     assert review.items() == [second]

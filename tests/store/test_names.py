@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import PathRefused
-from reverie.store import DEPTH, NAME_BYTES, Folder, beneath, check_key, fold_key, shown
+from reverie.store import DEPTH, NAME_BYTES, Folder, beneath, check_key, fold_key, format_path
 
 pytestmark = pytest.mark.spec("1.store")
 
@@ -123,11 +123,11 @@ def test_the_names_of_temporary_files_are_reserved() -> None:
 
 
 def test_shown_is_safe_to_print_and_short() -> None:
-    assert shown("a.md") == "a.md"
-    assert shown("\x1b[31m") == "'\\x1b[31m'"
-    assert shown("\udc80") == "'\\udc80'"
-    assert shown("") == "''"
-    assert len(shown("x" * 10_000)) == 501
+    assert format_path("a.md") == "a.md"
+    assert format_path("\x1b[31m") == "'\\x1b[31m'"
+    assert format_path("\udc80") == "'\\udc80'"
+    assert format_path("") == "''"
+    assert len(format_path("x" * 10_000)) == 501
 
 
 def test_a_key_of_the_greatest_size_can_be_written(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import NotFound
-from reverie.store import LARGEST, Folder, Objects, object_key
+from reverie.store import LARGEST, Folder, ObjectStore, object_key
 
 pytestmark = pytest.mark.spec("B3.history")
 
@@ -18,7 +18,7 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def test_the_largest_is_kept_and_one_byte_more_is_only_named(folder: Folder) -> None:
-    objects = Objects(folder)
+    objects = ObjectStore(folder)
     kept = objects.put(b"a" * LARGEST)
     assert len(objects.content(kept, {})) == LARGEST
     named = objects.put(b"a" * (LARGEST + 1))
@@ -27,18 +27,18 @@ def test_the_largest_is_kept_and_one_byte_more_is_only_named(folder: Folder) -> 
 
 
 def test_what_was_written_is_not_read_again_to_be_believed(folder: Folder) -> None:
-    objects = Objects(folder)
+    objects = ObjectStore(folder)
     name = objects.put(b"kept")
     folder.write(object_key(name), b"damaged behind our back")
     objects.put(b"kept")
     assert folder.read(object_key(name)) == b"damaged behind our back"
-    Objects(folder).put(b"kept")  # who has not seen it sound looks, and mends it
-    assert Objects(folder).content(name, {}) == b"kept"
+    ObjectStore(folder).put(b"kept")  # who has not seen it sound looks, and mends it
+    assert ObjectStore(folder).content(name, {}) == b"kept"
 
 
 def test_what_was_read_once_and_was_sound_is_not_read_again(folder: Folder) -> None:
-    name = Objects(folder).put(b"kept")
-    later = Objects(folder)
+    name = ObjectStore(folder).put(b"kept")
+    later = ObjectStore(folder)
     later.put(b"kept")  # read here
     folder.write(object_key(name), b"damaged behind our back")
     later.put(b"kept")

@@ -13,9 +13,10 @@ from random import Random
 import pytest
 
 from reverie.errors import StoreError
-from reverie.memory import OUTSIDE, ForgetWords, Origin, Trust
 from reverie.settings import DEFAULTS
-from reverie.store import Consolidation, Folder, ForgottenWords, Memories, Project, landing
+from reverie.store import ConsolidationLock, Folder, ForgottenWords, MemoryStore, Project, finish
+from reverie.store import land as landing_land
+from reverie.topics import OUTSIDE, ForgetWords, Origin, Trust
 from tests.conftest import Scale
 from tests.faults import Plan, quick_folder, shim
 from tests.memory import test_growth as growth
@@ -45,14 +46,14 @@ def begin(base: Path) -> None:
         memories.save("a.md", OLD, AGENT)
 
 
-def files(memories: Memories) -> Files:
+def files(memories: MemoryStore) -> Files:
     keys = [key for key in memories.folder.all_keys() if not key.startswith(".")]
     return {key: memories.folder.bytes_of(key) for key in keys}
 
 
-def looked(memories: Memories) -> Files:
+def looked(memories: MemoryStore) -> Files:
     """What the folder holds once it was opened again; its history is whole."""
-    landing.finish(memories)
+    finish(memories)
     found = memories.look()
     assert all(version.origin.kind != OUTSIDE for version in found if version.after), found
     whole(memories)
@@ -78,7 +79,7 @@ def old_or_new(new: dict[str, bytes | None]) -> Callable[[Path, tuple[str, ...]]
     return check
 
 
-def acting(do: Callable[[Memories], object]) -> Callable[[Path, Ack], None]:
+def acting(do: Callable[[MemoryStore], object]) -> Callable[[Path, Ack], None]:
     def act(base: Path, ack: Ack) -> None:
         with opened(base) as memories:
             do(memories)
@@ -104,9 +105,9 @@ def check_landing(base: Path, acked: tuple[str, ...]) -> None:
         assert found in ([{"b.md": OTHER}] if acked else [{"a.md": OLD}, {"b.md": OTHER}])
 
 
-def land(memories: Memories) -> None:
+def land(memories: MemoryStore) -> None:
     origin = Origin("dream", Trust.AGENT, session="d")
-    landing.land(memories, {"a.md": None, "b.md": OTHER}, {"a.md": OLD}, origin)
+    landing_land(memories, {"a.md": None, "b.md": OTHER}, {"a.md": OLD}, origin)
 
 
 # What others wrote
@@ -114,7 +115,7 @@ def land(memories: Memories) -> None:
 
 def check_outside(base: Path, acked: tuple[str, ...]) -> None:
     with opened(base) as memories:
-        landing.finish(memories)
+        finish(memories)
         memories.look()
         whole(memories)
         kept = [memories.history.content(v.after) for v in memories.history.log("a.md")]
@@ -211,7 +212,7 @@ def after_a_death(*made: str) -> Callable[[Path, Ack], None]:
 
 def new_project(base: Path, ack: Ack) -> None:
     root = base / "project"
-    with Memories.of(
+    with MemoryStore.of(
         Project.at(root, home=base / "home", environ={}, settings=DEFAULTS), now=lambda: 1.0
     ) as memories:
         memories.remember("The deploy key lives in the vault.", AGENT)
@@ -220,7 +221,7 @@ def new_project(base: Path, ack: Ack) -> None:
 
 def check_new_project(base: Path, acked: tuple[str, ...]) -> None:
     root = base / "project"
-    with Memories.of(
+    with MemoryStore.of(
         Project.at(root, home=base / "home", environ={}, settings=DEFAULTS), now=lambda: 2.0
     ) as memories:
         memories.look()
@@ -250,8 +251,8 @@ def check_forgotten(base: Path, acked: tuple[str, ...]) -> None:
     assert words.within("It was Rumpelstiltskin of the mill, again.")
 
 
-def lock_of(base: Path, now: float) -> Consolidation:
-    return Consolidation(base, now=lambda: now, stale_seconds=3600.0)
+def lock_of(base: Path, now: float) -> ConsolidationLock:
+    return ConsolidationLock(base, now=lambda: now, stale_seconds=3600.0)
 
 
 def begin_lock(base: Path) -> None:
@@ -397,7 +398,7 @@ class Life:
                 self.states.append(topics(memories))
                 ack(str(number))
 
-    def _step(self, memories: Memories, number: int) -> None:
+    def _step(self, memories: MemoryStore, number: int) -> None:
         keys = memories.folder.keys()
         kind = self._chance.choice(["add", "edit", "remove", "undo"])
         if kind == "undo" and memories.history.log()[-1].undoes == ():
@@ -417,7 +418,7 @@ class Life:
             assert pointed <= set(memories.folder.keys()), "a pointer leads to nothing"
 
 
-def topics(memories: Memories) -> Files:
+def topics(memories: MemoryStore) -> Files:
     keys = memories.folder.keys()
     return {key: memories.folder.bytes_of(key) for key in keys}
 

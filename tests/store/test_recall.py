@@ -11,11 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory import Meaning, Query, Utterance
-from reverie.session import Library
-from reverie.store import MAX_INDEXED, Folder, Journal, RecallIndex
-from reverie.store.recall import index as recall
-from reverie.store.recall.index import NAME
+from reverie.recall import Query, QueryVector, Utterance
+from reverie.session import SessionLibrary
+from reverie.store import INDEX_NAME, MAX_INDEXED, Folder, Journal, RecallIndex, RefreshResult
 from reverie.transcript import AssistantMessage, Entry, UserMessage, encode, text_block
 from reverie.world import Notice
 from tests.conftest import Scale
@@ -35,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[RecallIndex]:
-    with RecallIndex.open(tmp_path / NAME) as opened:
+    with RecallIndex.open(tmp_path / INDEX_NAME) as opened:
         yield opened
 
 
@@ -140,7 +138,7 @@ def test_frontmatter_counts_within_the_lines_that_a_setting_says(
     (folder / "a.md").write_text(f"---\nname: x\n{filler}description: zebras\n---\n\nbody\n")
     os.utime(folder / "a.md", (NOW, NOW))
     for lines, about in ((30, "zebras"), (5, ""), (5, ""), (30, "zebras")):
-        with RecallIndex.open(tmp_path / NAME, header_lines=lines) as index:
+        with RecallIndex.open(tmp_path / INDEX_NAME, header_lines=lines) as index:
             index.refresh(folder)
             (hit,) = index.search(Query.of("zebras", NOW))
             assert hit.description == about
@@ -154,7 +152,7 @@ def test_changes_are_seen_by_time_size_and_inode(index: RecallIndex, folder: Pat
     write(folder, "a.md", "about tigers\n", age=50)
     os.unlink(folder / "b.md")
     write(folder, "c.md", "about lions\n")
-    assert index.refresh(folder) == recall.Refreshed(2, 2, 1)
+    assert index.refresh(folder) == RefreshResult(2, 2, 1)
     assert files(index, "zebras") == []
     assert files(index, "tigers") == ["a.md"]
     assert files(index, "lions") == ["c.md"]
@@ -188,7 +186,7 @@ def test_a_folder_that_is_gone_leaves_nothing(index: RecallIndex, folder: Path) 
     write(folder, "deep/a.md", "about zebras\n")
     index.refresh(folder)
     os.rename(folder, folder.with_name("elsewhere"))
-    assert index.refresh(folder) == recall.Refreshed(0, 0, 1)
+    assert index.refresh(folder) == RefreshResult(0, 0, 1)
     assert files(index, "zebras") == []
 
 
@@ -277,13 +275,13 @@ def test_a_date_finds_what_was_saved_then(index: RecallIndex, folder: Path) -> N
 def test_the_index_is_ours_alone(tmp_path: Path, index: RecallIndex, folder: Path) -> None:
     write(folder, "a.md", "about zebras\n")
     index.refresh(folder)
-    for path in tmp_path.glob(f"{NAME}*"):
+    for path in tmp_path.glob(f"{INDEX_NAME}*"):
         assert path.stat().st_mode & 0o077 == 0, path
 
 
 @pytest.mark.parametrize("damage", ["text", "zeros", "half", "empty", "foreign", "version"])
 def test_a_broken_index_is_made_anew(tmp_path: Path, folder: Path, damage: str) -> None:
-    path = tmp_path / NAME
+    path = tmp_path / INDEX_NAME
     for n in range(300):
         write(folder, f"n{n}.md", f"about zebras {n} " * 20)
     with RecallIndex.open(path) as index:
@@ -320,7 +318,7 @@ def test_a_broken_index_is_made_anew(tmp_path: Path, folder: Path, damage: str) 
 
 def test_an_index_that_another_holds_is_done_without(tmp_path: Path, folder: Path) -> None:
     write(folder, "a.md", "about zebras\n")
-    path = tmp_path / NAME
+    path = tmp_path / INDEX_NAME
     with RecallIndex.open(path) as index:
         index.refresh(folder)
     other = sqlite3.connect(path, isolation_level=None)
@@ -339,7 +337,7 @@ def test_an_index_that_another_holds_is_done_without(tmp_path: Path, folder: Pat
 
 def test_while_another_writes_a_search_goes_on(tmp_path: Path, folder: Path) -> None:
     write(folder, "a.md", "about zebras\n")
-    path = tmp_path / NAME
+    path = tmp_path / INDEX_NAME
     with RecallIndex.open(path) as index:
         index.refresh(folder)
         other = sqlite3.connect(path, isolation_level=None)
@@ -355,7 +353,7 @@ def test_while_another_writes_a_search_goes_on(tmp_path: Path, folder: Path) -> 
 def test_a_place_that_cannot_be_written_is_done_without(tmp_path: Path, folder: Path) -> None:
     write(folder, "a.md", "about zebras\n")
     (tmp_path / "file").write_text("")
-    for path in (tmp_path / "file" / NAME, folder, Path("/proc/none") / NAME):
+    for path in (tmp_path / "file" / INDEX_NAME, folder, Path("/proc/none") / INDEX_NAME):
         with RecallIndex.open(path) as index:
             index.refresh(folder)
             assert files(index, "zebras") == ["a.md"]
@@ -365,13 +363,13 @@ def test_a_place_that_cannot_be_written_is_done_without(tmp_path: Path, folder: 
 def test_a_clean_close_leaves_the_index_alone(tmp_path: Path, folder: Path) -> None:
     kept = tmp_path / "kept"
     write(folder, "a.md", "about zebras\n")
-    with RecallIndex.open(kept / NAME) as index:
+    with RecallIndex.open(kept / INDEX_NAME) as index:
         index.refresh(folder)
         assert files(index, "zebras") == ["a.md"]
         index.refresh_transcripts(kept)
         index.search(Query.of("zebras", NOW), kinds=("memory", "transcript"))
-        assert (kept / f"{NAME}-wal").exists()
-    assert os.listdir(kept) == [NAME]
+        assert (kept / f"{INDEX_NAME}-wal").exists()
+    assert os.listdir(kept) == [INDEX_NAME]
 
 
 def killed(path: Path, folder: Path) -> None:
@@ -385,17 +383,17 @@ def test_what_a_killed_process_left_is_used_and_cleaned_up(tmp_path: Path, folde
     kept = tmp_path / "kept"
     write(folder, "a.md", "about zebras\n")
     context = multiprocessing.get_context("spawn")
-    process = context.Process(target=killed, args=(kept / NAME, folder))
+    process = context.Process(target=killed, args=(kept / INDEX_NAME, folder))
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
-    assert set(os.listdir(kept)) == {NAME, f"{NAME}-wal", f"{NAME}-shm"}
+    assert set(os.listdir(kept)) == {INDEX_NAME, f"{INDEX_NAME}-wal", f"{INDEX_NAME}-shm"}
     said: list[Notice] = []
-    with RecallIndex.open(kept / NAME, say=said.append) as index:
+    with RecallIndex.open(kept / INDEX_NAME, say=said.append) as index:
         assert files(index, "zebras") == ["a.md"]
         assert index.refresh(folder).changed == 0
     assert said == []
-    assert os.listdir(kept) == [NAME]
+    assert os.listdir(kept) == [INDEX_NAME]
 
 
 def worker(path: Path, folder: Path, who: int, rounds: int) -> None:
@@ -407,7 +405,7 @@ def worker(path: Path, folder: Path, who: int, rounds: int) -> None:
 
 
 def test_processes_share_one_index(tmp_path: Path, folder: Path, scale: Scale) -> None:
-    path = tmp_path / NAME
+    path = tmp_path / INDEX_NAME
     context = multiprocessing.get_context("spawn")
     rounds = scale.pick(8, 100)
     workers = [context.Process(target=worker, args=(path, folder, n, rounds)) for n in range(4)]
@@ -462,7 +460,7 @@ def test_transcripts_are_found_on_request(tmp_path: Path, index: RecallIndex) ->
     transcript(kept, 2, "", "more about quinces")
     assert index.refresh_transcripts(kept).changed == 1
     assert [h.session for h in index.sessions(Query.of("quinces", NOW))] == [second]
-    Library(kept, kept).remove(second)
+    SessionLibrary(kept, kept).remove(second)
     assert index.refresh_transcripts(kept).removed == 1
     assert index.sessions(Query.of("quinces flour", NOW)) == []
 
@@ -499,9 +497,9 @@ def test_meaning_finds_what_words_do_not(index: RecallIndex, folder: Path) -> No
     assert index.put_vectors("m", [(999, [1.0]), (next(iter(keys)), [0.0]), (1, [])]) == 0
     query = Query.of("what is my hound called", NOW)
     assert index.search(query) == []
-    assert files_meant(index, query, Meaning("m", [0.9, 0.1, 0.0]))[0] == "dog.md"
-    assert files_meant(index, query, Meaning("other", [0.9, 0.1, 0.0])) == []
-    assert files_meant(index, query, Meaning("m", [1.0])) == []
+    assert files_meant(index, query, QueryVector("m", [0.9, 0.1, 0.0]))[0] == "dog.md"
+    assert files_meant(index, query, QueryVector("other", [0.9, 0.1, 0.0])) == []
+    assert files_meant(index, query, QueryVector("m", [1.0])) == []
     write(folder, "sea.md", "text number 2\n", age=20)  # another time, the same words
     assert index.refresh(folder).changed == 0
     assert index.without_vector("m") == []
@@ -514,7 +512,7 @@ def _named(index: RecallIndex, ident: int) -> str:
     return index._base.execute("SELECT key FROM file WHERE id = ?", (ident,)).fetchone()[0]
 
 
-def files_meant(index: RecallIndex, query: Query, meaning: Meaning) -> list[str]:
+def files_meant(index: RecallIndex, query: Query, meaning: QueryVector) -> list[str]:
     return [hit.file for hit in index.search(query, meaning=meaning) if hit.score > 1]
 
 
@@ -557,15 +555,15 @@ def test_an_index_deleted_while_it_is_open_is_made_anew(
     write(folder, "a.md", "about zebras\n")
     index.refresh(folder)
     assert files(index, "zebras") == ["a.md"]
-    for name in list(tmp_path.glob(f"{NAME}*")):
+    for name in list(tmp_path.glob(f"{INDEX_NAME}*")):
         name.unlink()
     begun = index.begun
     assert files(index, "zebras") == []
     assert index.begun == begun + 1
     index.refresh(folder)
     assert files(index, "zebras") == ["a.md"]
-    assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o600
-    with RecallIndex.open(tmp_path / NAME) as other:
+    assert (tmp_path / INDEX_NAME).stat().st_mode & 0o777 == 0o600
+    with RecallIndex.open(tmp_path / INDEX_NAME) as other:
         assert files(other, "zebras") == ["a.md"]
 
 

@@ -14,18 +14,18 @@ import httpx2
 import pytest
 
 from reverie.apps.team import app
-from reverie.serving import serving
-from reverie.store import Memories
+from reverie.http_server import serving
+from reverie.store import MemoryStore
 from reverie.team import (
     Database,
-    Draft,
+    EntryChange,
     SyncMode,
     SyncReport,
     TeamStore,
     open_database,
     sha256_of,
+    sync_memory,
 )
-from reverie.team.round import sync
 from reverie.testing import ManualClock
 
 REPO = "acme/reader"
@@ -54,15 +54,15 @@ def store(database: Database, hand: ManualClock) -> TeamStore:
     return TeamStore(database, now=hand.now)
 
 
-def draft(key: str, content: str) -> Draft:
-    return Draft(key, content, sha256_of(content))
+def draft(key: str, content: str) -> EntryChange:
+    return EntryChange(key, content, sha256_of(content))
 
 
 class Mate:
     """One person's memory, and the other side that it is shared through."""
 
     def __init__(self, folder: Path, remote: Any, now: Callable[[], float]) -> None:
-        self.memories = Memories(folder / "memory", folder / "history", folder, now=now)
+        self.memories = MemoryStore(folder / "memory", folder / "history", folder, now=now)
         self.remote, self.now = remote, now
         self.memories.folder.make_folder("team")
 
@@ -76,7 +76,7 @@ class Mate:
         return self.path(key).read_text("utf-8")
 
     def sync(self, mode: SyncMode | None = None) -> SyncReport:
-        return sync(self.memories, self.remote, now=self.now, mode=mode)
+        return sync_memory(self.memories, self.remote, now=self.now, mode=mode)
 
 
 class Silent(BaseHTTPRequestHandler):

@@ -15,7 +15,7 @@ from reverie.errors import InvalidInput
 from reverie.team import (
     BEGINNING,
     BRANCH,
-    Draft,
+    EntryChange,
     GitRemote,
     Hostile,
     Offline,
@@ -112,7 +112,7 @@ def test_a_push_on_an_old_tip_is_refused(hub: Path, tmp_path: Path) -> None:
         second.put([draft("b.md", "two")], BEGINNING)
     state = second.state()
     assert state is not None
-    tag = second.put([draft("b.md", "two"), Draft("a.md", None, "")], state.tag)
+    tag = second.put([draft("b.md", "two"), EntryChange("a.md", None, "")], state.tag)
     assert first.state(tag) is None
     state = first.state()
     assert state is not None

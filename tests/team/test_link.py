@@ -36,14 +36,14 @@ PORT = 8788
 SYNC = """
 import json, sys, time
 from pathlib import Path
-from reverie.store.memories import Memories
+from reverie.store.memory_store import MemoryStore
 from reverie.team.client import Offline, TeamClient
-from reverie.team.round import sync
+from reverie.team.sync import sync_memory
 folder, url, token = Path(sys.argv[1]), *sys.argv[2:]
-with Memories(folder / "memory", folder / "history", folder, now=time.time) as memories:
+with MemoryStore(folder / "memory", folder / "history", folder, now=time.time) as memories:
     try:
-        done = sync(memories, TeamClient(url, token, "acme/reader", seconds=2), now=time.time)
-        print(json.dumps(done.value()))
+        client = TeamClient(url, token, "acme/reader", seconds=2)
+        print(json.dumps(sync_memory(memories, client, now=time.time).value()))
     except Offline as error:
         print(json.dumps({"offline": str(error)}))
 """

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.team import BATCH_BYTES, BATCH_ENTRIES, Draft, RemoteState, SyncMode, batches, plan
+from reverie.team import (
+    BATCH_BYTES,
+    BATCH_ENTRIES,
+    EntryChange,
+    RemoteState,
+    SyncMode,
+    batches,
+    plan,
+)
 
 pytestmark = pytest.mark.spec("11.sync")
 KEYS = st.sampled_from(["a", "b", "c"])
@@ -80,7 +88,7 @@ def test_a_tombstone_removes_only_what_was_left_alone() -> None:
 
 @given(st.lists(st.integers(0, BATCH_BYTES - 10), max_size=30))
 def test_batches_keep_their_order_and_limits(sizes: list[int]) -> None:
-    drafts = [Draft(f"{n:04}.md", "x" * size, "") for n, size in enumerate(sizes)]
+    drafts = [EntryChange(f"{n:04}.md", "x" * size, "") for n, size in enumerate(sizes)]
     made = list(batches(drafts))
     assert [one for batch in made for one in batch] == drafts
     for batch in made:
@@ -95,8 +103,11 @@ def test_an_index_that_both_changed_is_merged_and_any_other_file_is_the_servers(
 
 
 def test_a_batch_may_be_full_to_the_last_byte() -> None:
-    half = Draft("a.md", "x" * (BATCH_BYTES // 2 - 4), "")
-    other = Draft("b.md", "x" * (BATCH_BYTES - half.size - 4), "")
+    half = EntryChange("a.md", "x" * (BATCH_BYTES // 2 - 4), "")
+    other = EntryChange("b.md", "x" * (BATCH_BYTES - half.size - 4), "")
     assert half.size + other.size == BATCH_BYTES
     assert list(batches([half, other])) == [[half, other]]
-    assert list(batches([half, other, Draft("c", "", "")])) == [[half, other], [Draft("c", "", "")]]
+    assert list(batches([half, other, EntryChange("c", "", "")])) == [
+        [half, other],
+        [EntryChange("c", "", "")],
+    ]

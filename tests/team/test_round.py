@@ -11,11 +11,10 @@ import pytest
 
 from reverie.apps.team import app
 from reverie.errors import InvalidInput
-from reverie.memory import Origin, Trust
-from reverie.serving import serving
+from reverie.http_server import serving
 from reverie.team import (
-    Draft,
-    KeptVersion,
+    EntryChange,
+    EntryVersion,
     Offline,
     Permanent,
     RemoteState,
@@ -25,9 +24,10 @@ from reverie.team import (
     TeamClient,
     TeamStore,
     open_database,
+    sync_memory,
 )
-from reverie.team.round import sync
 from reverie.testing import ManualClock
+from reverie.topics import Origin, Trust
 
 from .conftest import HERE, REPO, Mate, draft
 
@@ -163,10 +163,10 @@ def test_a_server_that_is_away_leaves_everything_for_the_next_time(
     away = TeamClient("http://127.0.0.1:9", "x", REPO, seconds=2)
     ines.write("a.md", "one\n")
     with pytest.raises(Offline):
-        sync(ines.memories, away, now=ines.now)
+        sync_memory(ines.memories, away, now=ines.now)
     wrong = TeamClient(server[0], "wrong", REPO)
     with pytest.raises(Permanent, match="401"):
-        sync(ines.memories, wrong, now=ines.now)
+        sync_memory(ines.memories, wrong, now=ines.now)
     assert ines.read("a.md") == "one\n"
     assert ines.sync().pushed == ["a.md"]
 
@@ -179,7 +179,7 @@ class Failing:
         self.state, self.hashes, self.log = client.state, client.hashes, client.log
         self._put, self._at, self._taken = client.put, at, taken
 
-    def put(self, drafts: Sequence[Draft], expected: str) -> str:
+    def put(self, drafts: Sequence[EntryChange], expected: str) -> str:
         self._at -= 1
         if self._at == 0 and self._taken:
             self._put(drafts, expected)
@@ -197,7 +197,7 @@ def test_row_48_a_push_that_fails_in_the_middle_is_gone_on_with(
         ines.write(f"n{n}.md", f"{n} " * 40_000)
     cut = Failing(ines.remote, 2, taken=taken)
     with pytest.raises(Offline):
-        sync(ines.memories, cut, now=ines.now)
+        sync_memory(ines.memories, cut, now=ines.now)
     left = ines.sync()
     assert len(left.pushed) == (2 if taken else 4)
     assert not left.conflicts
@@ -209,7 +209,7 @@ def test_somebody_who_writes_in_between_makes_it_start_over(mates: list[Mate]) -
     tomas.sync()
 
     class Racing(Failing):
-        def put(self, drafts: Sequence[Draft], expected: str) -> str:
+        def put(self, drafts: Sequence[EntryChange], expected: str) -> str:
             self._at -= 1
             if self._at >= 0:
                 tomas.write(f"by-tomas-{self._at}.md", "x\n")
@@ -217,12 +217,12 @@ def test_somebody_who_writes_in_between_makes_it_start_over(mates: list[Mate]) -
             return self._put(drafts, expected)
 
     ines.write("a.md", "one\n")
-    done = sync(ines.memories, Racing(ines.remote, 3, taken=False), now=ines.now)
+    done = sync_memory(ines.memories, Racing(ines.remote, 3, taken=False), now=ines.now)
     assert done.pushed == ["a.md"]
     assert len(done.pulled) == 3
     ines.write("a.md", "two\n")
     with pytest.raises(Stale):
-        sync(ines.memories, Racing(ines.remote, 99, taken=False), now=ines.now)
+        sync_memory(ines.memories, Racing(ines.remote, 99, taken=False), now=ines.now)
     assert ines.read("a.md") == "two\n"
     assert ines.sync().pushed == ["a.md"]
 
@@ -357,10 +357,10 @@ class Interrupted:
     def hashes(self, known: str = "") -> RemoteState | None:
         return self._client.hashes(known)
 
-    def put(self, drafts: Sequence[Draft], expected: str) -> str:
+    def put(self, drafts: Sequence[EntryChange], expected: str) -> str:
         return self._client.put(drafts, expected)
 
-    def log(self, most: int = 100) -> list[KeptVersion]:
+    def log(self, most: int = 100) -> list[EntryVersion]:
         return self._client.log(most)
 
 
@@ -371,7 +371,7 @@ def test_what_is_saved_while_a_conflict_is_settled_is_kept_too(mates: list[Mate]
     ines.sync()
     tomas.write("a.md", "Tomas' first words.\n")
     link = Interrupted(tomas.remote, [lambda: tomas.write("a.md", "Tomas' second words.\n")])
-    done = sync(tomas.memories, link, now=tomas.now)
+    done = sync_memory(tomas.memories, link, now=tomas.now)
     assert tomas.read("a.md") == "Ines' words.\n"
     assert done.conflicts == ["a.md"]
     kept = tomas.memories.beside.root.glob("team-lost/*/a.md")

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from reverie.apps.team import app
-from reverie.serving import serving
+from reverie.http_server import serving
 from reverie.team import Database, TeamStore
 from tests.conftest import Scale
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from reverie.serving import listen
+from reverie.http_server import listen
 from reverie.team import BODY_BYTES, TeamStore, sha256_of, write_backup
 
 from .conftest import PATH, REPO, Talk

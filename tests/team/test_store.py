@@ -14,7 +14,7 @@ from reverie.team import (
     STEPS,
     Database,
     DatabaseAway,
-    Draft,
+    EntryChange,
     HttpRefusal,
     RefusedRequest,
     TeamStore,
@@ -90,7 +90,7 @@ def test_row_46_a_wrong_hash_stores_nothing(store: TeamStore) -> None:
     with refusal(400):
         store.put(
             HERE,
-            [draft("good.md", "x"), Draft("a.md", "x", sha256_of("y"))],
+            [draft("good.md", "x"), EntryChange("a.md", "x", sha256_of("y"))],
             BEGINNING,
             writer(store),
         )
@@ -142,7 +142,7 @@ def test_deletions_are_kept_where_they_travel(database: Database, hand: ManualCl
     store = TeamStore(database, now=hand.now, tombstones=True)
     token = writer(store)
     tag = store.put(HERE, [draft("a.md", "one"), draft("b.md", "b")], BEGINNING, token)
-    tag = store.put(HERE, [Draft("a.md", None, sha256_of("one"))], tag, token)
+    tag = store.put(HERE, [EntryChange("a.md", None, sha256_of("one"))], tag, token)
     found = store.contents(HERE)
     assert dict(found.contents) == {"b.md": "b"}
     assert dict(found.tombstones) == {"a.md": sha256_of("one")}
@@ -150,7 +150,7 @@ def test_deletions_are_kept_where_they_travel(database: Database, hand: ManualCl
     assert store.hashes(HERE).tombstones == {}
     plain = TeamStore(database, now=hand.now)
     with refusal(400):
-        plain.put(HERE, [Draft("a.md", None, "")], plain.tag(HERE), token)
+        plain.put(HERE, [EntryChange("a.md", None, "")], plain.tag(HERE), token)
 
 
 def test_row_41_tokens_are_known_by_their_digest_alone(store: TeamStore, hand: ManualClock) -> None:

@@ -12,13 +12,12 @@ from random import Random
 
 import pytest
 
-from reverie.memory import Origin, Trust, new
-from reverie.store import Memories, digest
+from reverie.store import MemoryStore, digest
 from reverie.team import (
     DatabaseAway,
-    Draft,
+    EntryChange,
+    EntryVersion,
     HttpRefusal,
-    KeptVersion,
     Offline,
     RemoteState,
     Stale,
@@ -26,8 +25,9 @@ from reverie.team import (
     TeamStore,
     open_database,
     read_files,
+    sync_memory,
 )
-from reverie.team.round import sync
+from reverie.topics import Origin, Trust, new
 from tests.breaking import SQLITE, Acked, attempted, cut, failed, killed
 from tests.conftest import Scale
 from tests.faults import Ack, run_with_error
@@ -54,7 +54,7 @@ class Direct:
         found = self._store.hashes(HERE)
         return None if found.tag == known else found
 
-    def put(self, drafts: Sequence[Draft], expected: str) -> str:
+    def put(self, drafts: Sequence[EntryChange], expected: str) -> str:
         try:
             return self._store.put(HERE, drafts, expected, writer(self._store))
         except HttpRefusal as error:
@@ -62,7 +62,7 @@ class Direct:
         except DatabaseAway as error:
             raise Offline(str(error)) from error
 
-    def log(self, most: int = 100) -> list[KeptVersion]:
+    def log(self, most: int = 100) -> list[EntryVersion]:
         return self._store.log(HERE, most)
 
 
@@ -81,11 +81,11 @@ class SyncCourse:
         with self.memories(base) as memories:
             store = self._store(base)
             memories.save("team/a.md", text_of("begun", 0).encode(), USER)
-            sync(memories, Direct(store), now=lambda: 1.0)
+            sync_memory(memories, Direct(store), now=lambda: 1.0)
             store.close()
 
-    def memories(self, base: Path) -> Memories:
-        return Memories(base / "p" / "memory", base / "p" / "history", base, now=lambda: 1.0)
+    def memories(self, base: Path) -> MemoryStore:
+        return MemoryStore(base / "p" / "memory", base / "p" / "history", base, now=lambda: 1.0)
 
     def _store(self, base: Path) -> TeamStore:
         return TeamStore(open_database(str(base / "team.sqlite3")), now=lambda: 1.7e9)
@@ -108,14 +108,14 @@ class SyncCourse:
                 memories.save("team/a.md", text_of("here", at).encode(), USER)
                 ack(f"here {at}")
             else:
-                sync(memories, Direct(store), now=lambda: float(at))
+                sync_memory(memories, Direct(store), now=lambda: float(at))
                 ack(f"synced {at}")
 
     def check(self, base: Path, acked: Acked) -> None:
         store = self._store(base)
         with self.memories(base) as memories:
             memories.look()
-            sync(memories, Direct(store), now=lambda: 99.0)
+            sync_memory(memories, Direct(store), now=lambda: 99.0)
             here = memories.folder.bytes_of("team/a.md").decode()
             assert store.contents(HERE).contents["a.md"] == here, "the two sides differ"
             newest = {"here": 0, "there": 0, "synced": 0}
@@ -174,10 +174,10 @@ def test_a_disk_that_fails_for_a_moment_leaves_no_text_behind(tmp_path: Path) ->
         text = text_of("there", n)
         store.put(HERE, [draft("a.md", text)], store.tag(HERE), writer(store))
         with course.memories(tmp_path) as memories:
-            failing = partial(sync, memories, Direct(store), now=lambda: 1.0, mode=mode)
+            failing = partial(sync_memory, memories, Direct(store), now=lambda: 1.0, mode=mode)
             outcome = run_with_error(failing, n, errno.EIO, calls=["os.open"])
             assert store.contents(HERE).contents.get("a.md") == text, n
-            sync(memories, Direct(store), now=lambda: 2.0, mode=mode)
+            sync_memory(memories, Direct(store), now=lambda: 2.0, mode=mode)
             assert memories.folder.bytes_of("team/a.md").decode() == text, n
         assert outcome.hit
     store.close()

@@ -12,7 +12,7 @@ import pytest
 from starlette.types import ASGIApp, Message
 
 from reverie.apps.team import app
-from reverie.team import Draft, TeamStore, open_database, sha256_of
+from reverie.team import EntryChange, TeamStore, open_database, sha256_of
 from tests.conftest import Scale
 
 from .conftest import PATH, Talk, scope
@@ -32,7 +32,7 @@ def two_tenants(store: TeamStore) -> str:
     for org in ("a", "b"):
         tokens[org], token = store.create_token(org=org, repo=f"{org}/app", author="x")
         text = f"secret of {org}"
-        store.put((org, f"{org}/app"), [Draft("s.md", text, sha256_of(text))], '"0"', token)
+        store.put((org, f"{org}/app"), [EntryChange("s.md", text, sha256_of(text))], '"0"', token)
     return tokens["a"]
 
 

@@ -10,7 +10,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from reverie.team import Offline, Permanent, SyncReport, changes, keep_pushing, watch
+from reverie.session import QUIET_SECONDS, keep_pushing, watch_changes
+from reverie.team import Offline, Permanent, SyncReport
 from reverie.world import Notice
 
 pytestmark = [pytest.mark.spec("11.watch")]
@@ -30,7 +31,7 @@ async def test_row_40_a_storm_of_writes_is_one_event(tmp_path: Path) -> None:
 
     async def count() -> None:
         nonlocal seen
-        async for _ in changes(tmp_path, stop):
+        async for _ in watch_changes(tmp_path, stop):
             seen += 1
             first.set()
 
@@ -46,7 +47,7 @@ async def test_row_40_a_storm_of_writes_is_one_event(tmp_path: Path) -> None:
                     await anyio.lowlevel.checkpoint()
         with anyio.fail_after(30):
             await first.wait()
-        await anyio.sleep(watch.QUIET_SECONDS * 1.5)
+        await anyio.sleep(QUIET_SECONDS * 1.5)
         stop.set()
     assert seen == 1
 

@@ -15,9 +15,9 @@ from random import Random
 import pytest
 
 from reverie import Memory
-from reverie.api import AsyncMemory
-from reverie.memory import OUTSIDE
-from reverie.store import BadLine, Folder, Journal, Line, landing
+from reverie.memory import AsyncMemory
+from reverie.store import BadLine, Folder, Journal, Line, finish
+from reverie.topics import OUTSIDE
 from tests.cancels import cancelled_at
 from tests.conftest import Scale
 from tests.faults import quick_folder
@@ -98,7 +98,7 @@ def test_row_32_a_memory_after_a_sync_that_lied_is_old_new_or_told(scale: Scale)
         for state in lied_to(record, Random(scale.seed), scale.pick(40, 1_000)):
             state.build(here)
             with opened(here) as memories:
-                landing.finish(memories)
+                finish(memories)
                 kinds = {one.key: one.origin.kind for one in memories.look()}
                 keys = memories.folder.keys()
                 found = memories.folder.bytes_of("a.md") if "a.md" in keys else None

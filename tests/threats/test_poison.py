@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from reverie.agent import Agent, AgentOptions, open_agent
-from reverie.memory import Origin, Trust
-from reverie.store import Memories
+from reverie.store import MemoryStore
 from reverie.testing import ManualClock, ScriptedModel, call, reply
-from reverie.tools import Verdict
+from reverie.toolbox import Verdict
+from reverie.topics import Origin, Trust
 from reverie.wire import Reply, Request
 from tests.session.extracts import Script, Stage, topic, turn, writes
 
@@ -58,7 +58,7 @@ def host_of(subject: str) -> str:
     return f"{subject.replace(' ', '-')}.evil.example"
 
 
-def poison(memories: Memories, key: str, origin: Origin) -> None:
+def poison(memories: MemoryStore, key: str, origin: Origin) -> None:
     for subject, text in POISONS.items():
         body = text.format(host=host_of(subject))
         about = f"how the {subject} is handled"

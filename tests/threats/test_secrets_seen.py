@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from reverie.errors import SecretFound
-from reverie.memory.secrets.scanner import checked, scan
+from reverie.secrets import check_clean, scan
 
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -15,7 +15,7 @@ KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 def test_a_secret_in_a_name_is_found_and_not_repeated() -> None:
     assert scan(b"harmless", f"{KEY}.md")
     with pytest.raises(SecretFound) as caught:
-        checked(b"harmless", f"{KEY}.md")
+        check_clean(b"harmless", f"{KEY}.md")
     assert KEY not in str(caught.value)
 
 

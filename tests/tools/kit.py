@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reverie.clock import SystemClock
+from reverie.observer import SystemClock
 from reverie.settings import DEFAULTS, Settings
 from reverie.store import Folder
-from reverie.tools import (
-    AnyFiles,
+from reverie.toolbox import (
     Asker,
     PermissionPolicy,
     PermissionRoots,
@@ -27,6 +26,7 @@ from reverie.tools import (
     StoredResults,
     Toolbox,
     ToolContext,
+    UnconfinedFiles,
     Verdict,
     standard,
 )
@@ -84,7 +84,7 @@ class Place:
         given: dict[str, Any] = {
             "root": self.root,
             "cwd": self.root,
-            "files": AnyFiles(self.root, str(self.user)),
+            "files": UnconfinedFiles(self.root, str(self.user)),
             "clock": SystemClock(),
             "reads": ReadLog(),
             "settings": self.settings,

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from reverie.tools import READING, ConfinedFiles, Guard, GuardLimits, Sandbox, Slot, standard
+from reverie.toolbox import (
+    READING,
+    ConfinedFiles,
+    Guard,
+    GuardLimits,
+    Sandbox,
+    WritableRoot,
+    standard,
+)
 from tests.tools.kit import Place, use
 
 pytestmark = pytest.mark.spec("7")
@@ -37,7 +45,7 @@ def test_a_note_is_found_by_its_bare_name_and_any_other_file_in_the_working_fold
     for folder in (work, memory):
         folder.mkdir()
     (memory / "note.md").write_text("kept")
-    files = ConfinedFiles(work, (work,), [Slot.of(str(memory))])
+    files = ConfinedFiles(work, (work,), [WritableRoot.of(str(memory))])
     assert files.find("note.md") == memory / "note.md"
     assert files.find("other.md") == work / "other.md"
     assert files.find("note.txt") == work / "note.txt"

@@ -15,7 +15,7 @@ import pytest
 
 from reverie.errors import StoreError
 from reverie.store import digest
-from reverie.tools import places
+from reverie.toolbox import put
 from tests.conftest import Scale
 from tests.faults import run_with_error
 from tests.tools.kit import Place, snapshot, use
@@ -347,7 +347,7 @@ async def test_a_working_folder_that_disappears(place: Place) -> None:
 def test_a_file_that_was_put_has_its_bytes_and_then_its_name_on_the_disk(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"old")
-    done = run_with_error(lambda: places.put(path, b"new", digest(b"old")), sys.maxsize, None)
+    done = run_with_error(lambda: put(path, b"new", digest(b"old")), sys.maxsize, None)
     assert path.read_bytes() == b"new"
     kept = [one for one in done.calls if one in ("os.write", "os.fsync", "os.rename")]
     assert kept == ["os.write", "os.fsync", "os.rename", "os.fsync"]
@@ -365,5 +365,5 @@ def test_what_an_editor_writes_while_a_file_is_put_stays(
 
     monkeypatch.setattr(os, "fsync", saved_meanwhile)
     with pytest.raises(StoreError):
-        places.put(path, b"new", digest(b"old"))
+        put(path, b"new", digest(b"old"))
     assert path.read_bytes() == b"an editor's"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.tools import globs
+from reverie.toolbox import BadPattern, matcher
 
 pytestmark = pytest.mark.spec("13.search")
 
@@ -41,7 +41,7 @@ def by_ripgrep(tree: Path, pattern: str) -> set[str]:
 
 
 def by_us(tree: Path, pattern: str) -> set[str]:
-    test = globs.matcher(pattern if "/" in pattern else f"**/{pattern}")
+    test = matcher(pattern if "/" in pattern else f"**/{pattern}")
     paths = (path.relative_to(tree) for path in tree.rglob("*") if path.is_file())
     return {path.as_posix() for path in paths if test(path.parts)}
 
@@ -54,17 +54,17 @@ def test_the_same_files_as_by_ripgrep(tree: Path, pattern: str) -> None:
 
 def test_what_lies_below_a_folder_is_not_the_folder_unless_that_is_asked_for() -> None:
     names = [(), ("a",), ("a", "b"), ("a", "b", "c")]
-    assert [globs.matcher("a/**")(one) for one in names] == [False, False, True, True]
-    with_folders = globs.matcher("a/**", folders=True)
+    assert [matcher("a/**")(one) for one in names] == [False, False, True, True]
+    with_folders = matcher("a/**", folders=True)
     assert [with_folders(one) for one in names] == [False, True, True, True]
 
 
 @pytest.mark.parametrize("pattern", ["*a" * 400 + "b", "**/" * 300 + "b", "?*" * 400])
 def test_the_work_is_bounded_whatever_the_pattern(pattern: str) -> None:
-    assert not globs.matcher(pattern)(["a" * 250] * 64)
+    assert not matcher(pattern)(["a" * 250] * 64)
 
 
 @pytest.mark.parametrize("pattern", ["x" * 1_001, "{a,b}" * 7])
 def test_a_pattern_that_stands_for_too_many_is_refused(pattern: str) -> None:
-    with pytest.raises(globs.BadPattern):
-        globs.matcher(pattern)
+    with pytest.raises(BadPattern):
+        matcher(pattern)

@@ -18,29 +18,30 @@ import pytest
 
 from reverie.errors import WriteFailed
 from reverie.store import digest
-from reverie.tools import (
+from reverie.toolbox import (
     DENIED,
     READING,
     SHELL,
+    WALL,
     WRITING,
     Command,
     Denied,
-    Gathered,
     Guard,
     GuardLimits,
     Guards,
+    OutputBuffer,
     ReadLog,
     Sandbox,
-    SandboxBox,
+    SandboxMounts,
     ToolFailed,
     ToolRunner,
+    arguments,
     box_of,
     run,
-    sandbox,
     standard,
     version,
-    wall,
 )
+from reverie.toolbox import landlock as wall
 from reverie.transcript import MAIN, dump
 from reverie.world import ForkSpec
 from tests.conftest import Scale
@@ -163,14 +164,14 @@ async def test_the_kernel_holds_without_the_list(place: Place, landlock: bool) -
     with field(place) as ground:
         before = ground.watched()
         roots = (place.root, place.project)
-        box = SandboxBox(roots, cwd=place.root, shell="bash", landlock=landlock)
+        box = SandboxMounts(roots, cwd=place.root, shell="bash", landlock=landlock)
         assert await tried(ground, box) > 250
         assert ground.watched() == before
         assert ground.heard() == []
         assert not processes_with(str(place.base))
 
 
-async def tried(ground: Field, box: SandboxBox) -> int:
+async def tried(ground: Field, box: SandboxMounts) -> int:
     """Many commands in one sandbox, each in a shell of its own; how many."""
     waits = ("kill -9 -1", "sleep 9999", "watch")  # have a test of their own
     lines = [
@@ -179,7 +180,7 @@ async def tried(ground: Field, box: SandboxBox) -> int:
         if "\0" not in c and len(c) < 5_000 and not any(w in c for w in waits)
     ]
     for start in range(0, len(lines), 50):
-        sink = Gathered(1_000_000)
+        sink = OutputBuffer(1_000_000)
         script = behind_a_wall(ground, lines[start : start + 50])
         ended = await SANDBOX.run(script, box, sink, 60)
         assert ended.cause == "itself", sink.text[-500:]
@@ -208,7 +209,7 @@ async def test_the_watchers_see(place: Place) -> None:
         }.items():
             before = ground.watched()
             argv = ["bash", "-c", ground.filled(line).replace(" ;", r" \;")]
-            sink = Gathered(10_000)
+            sink = OutputBuffer(10_000)
             await run(Command(argv, place.root, dict(os.environ)), sink, 30)
             assert ground.heard() == ears, (line, sink.text)
             assert (ground.watched() != before) is (not ears or "mark" in line)
@@ -224,8 +225,8 @@ async def test_what_outlives_or_kills_inside_the_sandbox(place: Place) -> None:
             "sleep 99 & setsid sleep 99 & nohup sleep 99 &",
             "sleep 99",
         ):
-            box = SandboxBox((place.root,), cwd=place.root, shell="bash", landlock=False)
-            await SANDBOX.run(f": {place.base}; {line}", box, Gathered(1_000), 1.0)
+            box = SandboxMounts((place.root,), cwd=place.root, shell="bash", landlock=False)
+            await SANDBOX.run(f": {place.base}; {line}", box, OutputBuffer(1_000), 1.0)
             assert not processes_with(str(place.base))
         assert ground.watched() == before
 
@@ -238,9 +239,9 @@ async def test_the_second_wall_alone_holds_writes_programs_and_tcp(place: Place)
     with field(place) as ground:
         (place.root / ".git" / "config").write_text("")
         before = ground.watched()
-        box = SandboxBox((place.root,), cwd=place.root, shell="bash")
-        rules = sandbox.arguments("", box)
-        asked = rules[rules.index(sandbox.WALL, rules.index("--")) + 1]
+        box = SandboxMounts((place.root,), cwd=place.root, shell="bash")
+        rules = arguments("", box)
+        asked = rules[rules.index(WALL, rules.index("--")) + 1]
         uncovered = ("touch", "chmod", "chown", "chattr", "utime", "kill", "watch", "sleep", "udp")
         uncovered += ("date", "hostname", "sysctl", "core_pattern", "mount", "dmesg", "logger")
         lines = [
@@ -250,7 +251,7 @@ async def test_the_second_wall_alone_holds_writes_programs_and_tcp(place: Place)
         ]
         script = behind_a_wall(ground, lines)
         argv = [sys.executable, "-I", "-S", wall.__file__, asked, "/bin/bash", "-c", script]
-        sink = Gathered(2_000_000)
+        sink = OutputBuffer(2_000_000)
         ended = await run(Command(argv, place.root, {"PATH": "/usr/bin:/bin"}), sink, 60)
         assert ended.cause == "itself", sink.text[-500:]
         assert ended.code != NO_WALL
@@ -317,7 +318,7 @@ async def test_a_socket_in_the_project_leads_nowhere(place: Place) -> None:
         box = replace(box_of(guard(place).files), shell="bash", landlock=False)
         assert ears.path in box.masked_files
         line = f"import socket;s=socket.socket(socket.AF_UNIX);s.connect('{ears.path}')"
-        sink = Gathered(10_000)
+        sink = OutputBuffer(10_000)
         ended = await SANDBOX.run(f'/usr/bin/python3 -c "{line}"; ls', box, sink, 30)
         assert ended.code == 0
         assert "Error" in sink.text

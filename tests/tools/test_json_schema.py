@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reverie.errors import InvalidInput
-from reverie.tools import MAX_TOLD, checker
+from reverie.toolbox import MAX_TOLD, checker
 
 pytestmark = pytest.mark.spec("18.mcp-client")
 

@@ -11,13 +11,13 @@ import anyio
 import pytest
 
 from reverie.errors import PathRefused, StoreError
-from reverie.store import Project, trusted
-from reverie.tools import (
+from reverie.store import Project, decide
+from reverie.toolbox import (
     MAX_WORDS,
-    FileChange,
     PermissionAnswer,
     PermissionPolicy,
     PermissionRule,
+    ProposedEdit,
     Question,
     Unclear,
     Verdict,
@@ -290,7 +290,7 @@ async def test_a_question_carries_what_would_become_of_the_file(place: Place) ->
     await use(box, "Edit", file_path="a.py", old_string="one", new_string="two")
     await use(box, "Bash", command="true")
     changes = [question.change for question in person.questions]
-    assert changes == [FileChange(None, b"one\n"), FileChange(b"one\n", b"two\n"), None]
+    assert changes == [ProposedEdit(None, b"one\n"), ProposedEdit(b"one\n", b"two\n"), None]
     assert [question.runs for question in person.questions] == [False, False, True]
 
 
@@ -455,7 +455,7 @@ async def test_local_settings_that_nobody_approved_may_only_deny(place: Place) -
     with pytest.raises(StoreError, match="not trusted: nobody has approved it"):
         await keep(project_of(place), PermissionRule("Edit", "a.py"))
     assert "a.py" not in local.read_text()
-    trusted.decide(place.home, local, local.read_bytes(), trusted=True)
+    decide(place.home, local, local.read_bytes(), trusted=True)
     await keep(project_of(place), PermissionRule("Edit", "a.py"))
     rules, problems = load_rules(project_of(place))
     assert {PermissionRule("Bash"), PermissionRule("Edit", "a.py")} <= set(rules)

@@ -12,7 +12,7 @@ import anyio.lowlevel
 import pytest
 
 from reverie.settings import DEFAULTS
-from reverie.tools import (
+from reverie.toolbox import (
     READING,
     SHELL,
     Guard,
@@ -167,7 +167,7 @@ async def test_the_shell_of_a_background_agent_sees_no_secret_and_no_git(filled:
 async def test_a_folder_of_others_code_that_is_too_large_is_masked_whole(
     filled: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reverie.tools.readonly.LOOKED_AT_BELOW", 1)
+    monkeypatch.setattr("reverie.toolbox.sandbox.LOOKED_AT_BELOW", 1)
     found = await use(guard(filled, Sandbox()), "Bash", command="find node_modules")
     assert found.text == "node_modules"
 
@@ -375,14 +375,14 @@ async def test_the_guard_tells_the_time_that_was_really_waited(place: Place) -> 
 async def test_a_tool_that_times_itself_is_told_with_the_time_it_had(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from reverie.tools import Input, Output, Tool, ToolContext, box
+    from reverie.toolbox import Input, Tool, ToolContext, ToolOutput, toolbox
 
-    async def stuck(value: Input, context: ToolContext) -> Output:
+    async def stuck(value: Input, context: ToolContext) -> ToolOutput:
         await anyio.sleep_forever()
-        return Output("")
+        return ToolOutput("")
 
-    monkeypatch.setattr(box, "GRACE", 0.2)
+    monkeypatch.setattr(toolbox, "GRACE", 0.2)
     tool = Tool("Stuck", "", {"type": "object"}, stuck, times_itself=True)
     context = replace(place.context(), settings=replace(DEFAULTS, tool_seconds=0.1))
-    found = await box.bounded(tool, {}, context)
+    found = await toolbox.run_within_time(tool, {}, context)
     assert "took longer than 0.3 s" in str(found.content)

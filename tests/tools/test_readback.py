@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from reverie.layers import tool_results
+from reverie.layers import per_result
 from reverie.session import SessionDisk
 from reverie.settings import DEFAULTS
-from reverie.tools import Referenced
+from reverie.toolbox import ReferencedText
 from reverie.transcript import (
     EMPTY,
     AssistantMessage,
@@ -47,7 +47,7 @@ async def stored(place: Place, content: object, call: str = "toolu_1") -> Result
     view = grown(EMPTY, AssistantMessage((use_block,)))
     view = grown(view, tool_result(call, content))  # pyright: ignore[reportArgumentType]
     world = World(place.context().clock, SessionDisk(place.folder, SESSION), NoFlags(), DEFAULTS)
-    (decided,) = await tool_results.per_result(view, world)
+    (decided,) = await per_result(view, world)
     assert isinstance(decided, ResultDecided)
     place.view = grown(view, decided)
     return decided
@@ -177,9 +177,9 @@ async def test_a_copied_session_reads_what_its_source_stored(place: Place) -> No
 
 async def test_other_sources_and_private_sessions(place: Place) -> None:
     class Sealed:
-        async def find(self, reference: str) -> Referenced | None:
+        async def find(self, reference: str) -> ReferencedText | None:
             return (
-                Referenced("sealed 1", "what was said\nneedle", "old")
+                ReferencedText("sealed 1", "what was said\nneedle", "old")
                 if reference == "s1"
                 else None
             )

@@ -10,7 +10,7 @@ from reverie.layers import per_result
 from reverie.session import SessionDisk
 from reverie.store import Folder
 from reverie.testing import call, world
-from reverie.tools import Referenced, SealedCalls
+from reverie.toolbox import ReferencedText, SealedCalls
 from reverie.transcript import (
     EMPTY,
     AssistantMessage,
@@ -53,7 +53,7 @@ async def sealed(folder: Folder) -> View:
     return append(view, Replaced("e1", view.leaf, by, "collapse"))
 
 
-async def look(source: SealedCalls, ident: str) -> Referenced:
+async def look(source: SealedCalls, ident: str) -> ReferencedText:
     found = await source.find(reference(ident))
     assert found is not None
     return found

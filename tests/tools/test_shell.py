@@ -15,8 +15,8 @@ from uuid import uuid4
 import anyio
 import pytest
 
-from reverie.tools import Command, Gathered, Toolbox
-from reverie.tools import run as run_process
+from reverie.toolbox import Command, OutputBuffer, Toolbox
+from reverie.toolbox import run as run_process
 from tests.tools.kit import Place, call, processes_with, result, use
 
 pytestmark = pytest.mark.spec("13")
@@ -256,7 +256,7 @@ async def test_results_are_messages(place: Place) -> None:
 
 async def test_a_time_out_is_told_as_long_as_it_was(place: Place) -> None:
     command = Command(["/bin/sleep", "60"], place.root, {})
-    ended = await run_process(command, Gathered(10), 0.0)
+    ended = await run_process(command, OutputBuffer(10), 0.0)
     assert ended.cause == "time"
     assert 0.0 < ended.seconds < 60.0  # to start it took a while, whatever the limit was
     assert ended.waited == f"{round(ended.seconds, 1):g} s"

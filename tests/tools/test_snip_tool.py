@@ -9,8 +9,7 @@ import pytest
 from reverie.errors import InvalidInput
 from reverie.session import Session
 from reverie.testing import ManualClock, ScriptedModel, call, reply
-from reverie.tools import AnyFiles, ToolContext
-from reverie.tools.snip_tool import snip_tool
+from reverie.toolbox import ToolContext, UnconfinedFiles, snip_tool
 from reverie.wire import tool_result, user
 from tests.session.doors import opened
 from tests.transcript.test_fold import pairs_up
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.spec("4")
 
 
 def context(root: Path) -> ToolContext:
-    return ToolContext(root, root, AnyFiles(root), ManualClock())
+    return ToolContext(root, root, UnconfinedFiles(root), ManualClock())
 
 
 async def talked(s: Session) -> None:

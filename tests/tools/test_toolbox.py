@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import InvalidInput
-from reverie.tools import (
+from reverie.toolbox import (
     STANDARD,
-    Output,
     ReadLog,
     Registry,
     Tool,
     ToolContext,
     ToolFailed,
+    ToolOutput,
     problems,
     standard,
 )
@@ -160,13 +160,13 @@ def test_nested_schemas_are_checked_too() -> None:
 
 
 async def test_a_tool_that_fails_hangs_or_answers_with_an_error(place: Place) -> None:
-    async def broken(value: object, context: ToolContext) -> Output:
+    async def broken(value: object, context: ToolContext) -> ToolOutput:
         raise ZeroDivisionError("oops")
 
-    async def sorry(value: object, context: ToolContext) -> Output:
+    async def sorry(value: object, context: ToolContext) -> ToolOutput:
         raise ToolFailed("cannot", where="here")
 
-    async def hangs(value: object, context: ToolContext) -> Output:
+    async def hangs(value: object, context: ToolContext) -> ToolOutput:
         await anyio.sleep_forever()
         raise AssertionError
 
@@ -187,13 +187,13 @@ async def test_reading_runs_together_writing_alone_and_results_keep_their_order(
     seen: list[tuple[str, frozenset[str]]] = []
 
     def tool(name: str, read_only: bool) -> Tool:
-        async def action(value: object, context: ToolContext) -> Output:
+        async def action(value: object, context: ToolContext) -> ToolOutput:
             running.add(name)
             for _ in range(5):
                 await anyio.lowlevel.checkpoint()
             seen.append((name, frozenset(running)))
             running.discard(name)
-            return Output(name)
+            return ToolOutput(name)
 
         return made(name, action, read_only=read_only)
 

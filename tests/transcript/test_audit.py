@@ -14,7 +14,8 @@ from reverie.transcript import (
     READABLE,
     Item,
     MustSurvive,
-    Piece,
+    SentBlock,
+    audit_replacement,
     binding,
     block_of,
     blocks_of,
@@ -22,12 +23,11 @@ from reverie.transcript import (
     names_in,
     open_tasks,
     parts,
-    ranked,
+    rank_names,
     reference,
     stands_for_others,
     trouble,
 )
-from reverie.transcript.audit.audit import audit
 from tests.transcript.histories import build, histories
 
 pytestmark = pytest.mark.spec("B10")
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.spec("B10")
 
 def item(ident: str, role: Any, *blocks: dict[str, Any] | str, kind: str = "message") -> Item:
     made = [blocks_of(b)[0] if isinstance(b, str) else block_of(b) for b in blocks]
-    return Item(ident, role, tuple(Piece(b, ident, i) for i, b in enumerate(made)), kind)
+    return Item(ident, role, tuple(SentBlock(b, ident, i) for i, b in enumerate(made)), kind)
 
 
 def call(ident: str, name: str, **given: Any) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def kinds(found: Any) -> dict[str, list[str]]:
 
 
 def test_what_must_survive_is_found_with_where_it_comes_from():
-    found = audit(work(), "").missing
+    found = audit_replacement(work(), "").missing
     by = kinds(found)
     assert by["constraint"] == ["Never touch the vendored code."]
     assert by["user"] == [work()[0].pieces[0].block.text]
@@ -90,24 +90,24 @@ def test_what_must_survive_is_found_with_where_it_comes_from():
 def test_a_context_that_has_everything_needs_no_keep_list():
     texts = [p.block.text for i in work() for p in i.pieces]
     references = " ".join(map(reference, ("c1", "c2", "c3")))
-    found = audit(work(), [*texts, references])
+    found = audit_replacement(work(), [*texts, references])
     assert (found.fidelity, found.unaided, found.missing, found.keep) == (1.0, 1.0, (), "")
-    assert found.held == len(audit(work(), "").missing)
+    assert found.held == len(audit_replacement(work(), "").missing)
 
 
 def test_what_is_missing_is_kept_word_for_word():
-    found = audit(work(), "Some work was done on src/wire/frames.py.")
+    found = audit_replacement(work(), "Some work was done on src/wire/frames.py.")
     assert found.unaided < 0.5
     assert found.fidelity == 1.0
     for one in found.missing:
         assert one.text in found.keep or reference(one.readers[-1]) in found.keep
     assert "Never touch the vendored code." in found.keep
-    assert audit(work(), [found.keep]).missing == found.lost == ()
+    assert audit_replacement(work(), [found.keep]).missing == found.lost == ()
 
 
 def test_a_reference_in_the_context_reaches_what_its_call_holds():
-    without = audit(work(), "nothing")
-    having = audit(work(), f"see {reference('c1')}")
+    without = audit_replacement(work(), "nothing")
+    having = audit_replacement(work(), f"see {reference('c1')}")
     assert "decode_prefix" in kinds(without.missing)["identifier"]
     assert "decode_prefix" not in kinds(having.missing).get("identifier", [])
     assert having.unaided > without.unaided
@@ -119,7 +119,7 @@ def test_a_reference_does_not_reach_behind_what_one_answer_reads_back():
         item("m1", "assistant", call("c1", "Read", file_path="/home/user/big.log")),
         item("m2", "user", result("c1", f"near_by_name {far}")),
     ]
-    missing = kinds(audit(items, reference("c1")).missing)
+    missing = kinds(audit_replacement(items, reference("c1")).missing)
     assert missing["identifier"] == ["far_away_name"]
 
 
@@ -127,17 +127,17 @@ def test_a_reference_does_not_reach_behind_what_one_answer_reads_back():
 def test_the_keep_list_stays_within_its_budget(tokens: int):
     words = [f"Keep rule_number_{n} in module_{n}/part_{n}.py, always." for n in range(300)]
     many = [item(f"u{n}", "user", text) for n, text in enumerate(words)]
-    found = audit([*work(), *many], "", keep_tokens=tokens)
+    found = audit_replacement([*work(), *many], "", keep_tokens=tokens)
     assert estimate(found.keep) <= tokens
     assert 0 <= found.unaided <= found.fidelity <= 1
-    assert found.lost == audit([*work(), *many], found.keep, keep_tokens=0).missing
+    assert found.lost == audit_replacement([*work(), *many], found.keep, keep_tokens=0).missing
     if tokens >= 200:
         assert found.keep
 
 
 def test_conditions_come_first_and_the_newest_before_the_oldest():
     many = [item(f"u{n}", "user", f"Always keep rule {n:03d}.") for n in range(300)]
-    keep = audit(many, "", keep_tokens=100).keep
+    keep = audit_replacement(many, "", keep_tokens=100).keep
     assert "rule 299." in keep
     assert "rule 000." not in keep
     assert keep.count("rule 299.") == 1  # a condition that is a whole message is said once
@@ -146,7 +146,7 @@ def test_conditions_come_first_and_the_newest_before_the_oldest():
 def test_calls_that_nothing_names_are_listed_by_reference():
     items = work()
     texts = [p.block.text for i in items for p in i.pieces]
-    found = audit(items, texts)
+    found = audit_replacement(items, texts)
     assert found.missing == ()
     assert all(reference(c) in found.keep for c in ("c1", "c2", "c3"))
     assert "frames.py: " in found.keep
@@ -170,28 +170,30 @@ def test_attached_text_thinking_and_the_head_are_nobodys_words():
         item("t", "assistant", {"type": "thinking", "thinking": "must hidden_thought_name"}),
         item("i", "user", result("c9", INTERRUPTED, is_error=True)),
     ]
-    assert audit(items, "").missing == ()
-    assert audit(items, "").fidelity == 1.0
-    assert audit([], "anything").fidelity == 1.0
+    assert audit_replacement(items, "").missing == ()
+    assert audit_replacement(items, "").fidelity == 1.0
+    assert audit_replacement([], "anything").fidelity == 1.0
 
 
 def test_a_long_message_must_survive_by_its_beginning():
     text = "Look at this log. " + "noise " * 1_000
-    (found,) = [h for h in audit([item("m", "user", text)], "").missing if h.kind == "user"]
+    (found,) = [
+        h for h in audit_replacement([item("m", "user", text)], "").missing if h.kind == "user"
+    ]
     assert text.startswith(found.text)
     assert len(found.text) < len(text)
-    assert audit([item("m", "user", text)], text[:400]).missing == ()
+    assert audit_replacement([item("m", "user", text)], text[:400]).missing == ()
 
 
 def test_quoting_and_line_ends_do_not_count_as_loss():
     text = "First line of it.\n\nDo not forget   the second."
     quoted = "> First line of it.\n>\n> Do not forget the second."
-    assert audit([item("m", "user", text)], quoted).missing == ()
+    assert audit_replacement([item("m", "user", text)], quoted).missing == ()
 
 
 def test_pictures_alone_leave_nothing_to_lose():
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": ""}}
-    assert audit([item("m", "user", picture)], "").missing == ()
+    assert audit_replacement([item("m", "user", picture)], "").missing == ()
 
 
 # --- names
@@ -204,7 +206,7 @@ def test_names_are_ranked_by_who_used_them_and_when():
         item("m2", "assistant", call("c1", "Grep", pattern="called_with_name")),
         item("m3", "user", result("c1", "printed_by_tool " * 200)),
     ]
-    order = [name.text for name in ranked(parts(items))]
+    order = [name.text for name in rank_names(parts(items))]
     assert order == ["called_with_name", "users_own_name", "printed_by_tool", "old_printed_name"]
 
 
@@ -252,7 +254,7 @@ def test_a_keep_list_has_no_junk():
             "m4", "assistant", "The stub is <persisted-output> of toolu_01XyZ9 at 0x7f3a2c1d0e80."
         ),
     ]
-    keep = audit(gone, "nothing of it").keep
+    keep = audit_replacement(gone, "nothing of it").keep
     assert "parse_header" in keep
     assert not any(one in keep for one in ("persisted", "toolu_", "0x7f", "____"))
 
@@ -322,8 +324,8 @@ def test_odd_lists_are_no_tasks(odd: Any):
 @given(histories, st.text(max_size=200), st.integers(0, 300))
 def test_an_audit_is_total_and_the_same_each_time(taken: Any, context: str, tokens: int):
     items = list(build(taken).view.items)
-    one = audit(items, context, keep_tokens=tokens)
-    assert one == audit(items, context, keep_tokens=tokens)
+    one = audit_replacement(items, context, keep_tokens=tokens)
+    assert one == audit_replacement(items, context, keep_tokens=tokens)
     assert 0 <= one.unaided <= one.fidelity <= 1
     assert estimate(one.keep) <= tokens
     assert all(isinstance(h, MustSurvive) and h.text for h in one.missing)
@@ -332,4 +334,4 @@ def test_an_audit_is_total_and_the_same_each_time(taken: Any, context: str, toke
 def test_a_text_of_one_huge_line_is_read_in_bounded_steps():
     huge = "a" * 1_000_000 + " ." * 200_000 + "_b" * 200_000
     items = [item("m", "user", huge), item("n", "user", result("c", huge, is_error=True))]
-    assert audit(items, "").fidelity <= 1
+    assert audit_replacement(items, "").fidelity <= 1

@@ -16,15 +16,15 @@ from reverie.transcript import (
     HeadSet,
     Item,
     Mark,
-    Piece,
     Sent,
+    SentBlock,
     Trail,
     Usage,
     block_of,
     message,
     text_block,
 )
-from reverie.wire import Break, BreakWatch, Request, compared, diagnosed
+from reverie.wire import CacheBreak, CacheBreakDetector, Request, compare_requests, diagnose_break
 
 pytestmark = [pytest.mark.spec("14"), pytest.mark.spec("B13")]
 
@@ -43,7 +43,7 @@ def request(head: HeadSet = HEAD, *texts: str, marks: tuple[Mark, ...] = MARKS) 
     trail: list = []
     for n, text in enumerate(texts or TEXTS):
         role = "assistant" if n % 2 else "user"
-        item = Item(f"e{n}", role, (Piece(text_block(text), f"e{n}", 0),))
+        item = Item(f"e{n}", role, (SentBlock(text_block(text), f"e{n}", 0),))
         trail.append(message([item], trail[-1] if trail else None))
     return Request(head, Trail(trail), (), marks)
 
@@ -62,15 +62,15 @@ def second(
     diagnostics: str = "null",
     first: Usage | None = None,
     settings: Settings | None = None,
-) -> Break | None:
+) -> CacheBreak | None:
     """The verdict on a second request that read so much, when the first cached 40,000."""
-    watch = BreakWatch(settings or Settings()).sent(before or request(), 0.0)
+    watch = CacheBreakDetector(settings or Settings()).sent(before or request(), 0.0)
     watch, nothing = watch.answered(first or Usage(100, 10_000, 30_000, 50, 8_000))
     assert nothing is None
     return watch.sent(after, idle, moved).answered(Usage(100, read, 0, 5), diagnostics)[1]
 
 
-def broken(*given: Any, **more: Any) -> Break:
+def broken(*given: Any, **more: Any) -> CacheBreak:
     found = second(*given, **more)
     assert found is not None
     return found
@@ -178,7 +178,7 @@ def test_a_resumed_session_names_the_part(after: Request, part: str):
 
 def test_digests_alone_do_not_pretend_to_know_the_messages():
     before, after = sent_of(request()), sent_of(request(HEAD, "other", *TEXTS))
-    assert compared(before, before) == (None, True)
+    assert compare_requests(before, before) == (None, True)
     found = broken(after, 0, before=before)
     assert (found.cause, found.part) == ("unknown", "")
     assert "cannot be compared" in found.explanation
@@ -218,7 +218,7 @@ def test_a_lifetime_that_ran_out(idle: float, read: int, cause: str, lifetime: s
 
 @pytest.mark.parametrize(("read", "cause"), [(8_000, "expired"), (0, "provider")])
 def test_what_stands_for_an_hour_is_remembered_over_rounds(read: int, cause: str):
-    watch, _ = BreakWatch().sent(request(), 0.0).answered(Usage(0, 0, 40_000, 0, 8_000))
+    watch, _ = CacheBreakDetector().sent(request(), 0.0).answered(Usage(0, 0, 40_000, 0, 8_000))
     watch, _ = watch.sent(request(HEAD, *TEXTS, "a"), 9.0).answered(Usage(0, 40_000, 500))
     found = watch.sent(request(HEAD, *TEXTS, "a", "b"), 400.0).answered(Usage(9, read))[1]
     assert found is not None
@@ -248,7 +248,7 @@ def test_a_change_after_a_pause_names_both():
 )
 def test_an_announced_change_is_silent_and_sets_the_baseline(reason: str):
     assert second(changed(model="m2"), 0, moved=(reason,)) is None
-    watch, _ = BreakWatch().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
+    watch, _ = CacheBreakDetector().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
     watch, found = watch.sent(changed(model="m2"), 1.0, (reason,)).answered(Usage(0, 0, 12_000))
     assert found is None
     _, found = watch.sent(changed(model="m2"), 2.0).answered(Usage(0, 12_000, 0))
@@ -264,7 +264,7 @@ def test_a_head_without_a_reason_is_no_announcement():
 
 
 def test_one_change_is_one_break():
-    watch, _ = BreakWatch().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
+    watch, _ = CacheBreakDetector().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
     watch, found = watch.sent(changed(model="m2"), 1.0).answered(Usage(0, 0, 40_000))
     assert found is not None
     watch, found = watch.sent(changed(model="m2"), 2.0).answered(Usage(0, 40_000, 0))
@@ -272,14 +272,14 @@ def test_one_change_is_one_break():
 
 
 def test_an_announcement_outlives_a_request_without_an_answer():
-    watch, _ = BreakWatch().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
+    watch, _ = CacheBreakDetector().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
     watch = watch.sent(changed(model="m2"), 1.0, ("compaction",))  # never answered
     assert watch.sent(changed(model="m2"), 2.0).answered(Usage(0, 0, 9_000))[1] is None
 
 
 def test_edits_the_provider_applied_are_announced_once():
     applied = '[{"type":"clear_tool_uses_20250919","cleared_input_tokens":20000}]'
-    watch, _ = BreakWatch().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
+    watch, _ = CacheBreakDetector().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
     watch, found = watch.sent(request(), 1.0).answered(Usage(0, 5_000, 15_000), "null", applied)
     assert found is None
     watch, found = watch.sent(request(), 2.0).answered(Usage(0, 5_000, 15_000), "null", applied)
@@ -288,7 +288,7 @@ def test_edits_the_provider_applied_are_announced_once():
 
 
 def test_an_answer_without_usage_keeps_what_is_known():
-    watch, _ = BreakWatch().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
+    watch, _ = CacheBreakDetector().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
     watch, found = watch.sent(request(HEAD, *TEXTS, "a"), 290.0).answered(None)
     assert found is None
     more = request(HEAD, *TEXTS, "a", "b")
@@ -300,13 +300,13 @@ def test_an_answer_without_usage_keeps_what_is_known():
 
 
 def test_an_answer_nobody_asked_for_changes_nothing():
-    watch = BreakWatch()
+    watch = CacheBreakDetector()
     assert watch.answered(Usage(1, 2, 3, 4)) == (watch, None)
 
 
 def test_a_fork_is_watched_from_its_parent_on():
     """A fork's first request reads its parent's prefix, or that is a break."""
-    parent, _ = BreakWatch().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
+    parent, _ = CacheBreakDetector().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
     child = request(HEAD, *TEXTS, "write the notes")
     assert parent.sent(child, 1.0).answered(Usage(50, 40_000))[1] is None
     found = parent.sent(replace(child, source="session_memory"), 1.0).answered(Usage(40_050))[1]
@@ -338,7 +338,7 @@ def test_a_fork_is_watched_from_its_parent_on():
     ],
 )
 def test_the_providers_diagnosis(text: str, reason: str, part: str, tokens: int | None):
-    found = diagnosed(text)
+    found = diagnose_break(text)
     assert found is not None
     assert (found.reason, found.part, found.tokens) == (reason, part, tokens)
     joined = broken(changed(model="m2"), 0, diagnostics=text)
@@ -356,13 +356,13 @@ def test_the_providers_diagnosis(text: str, reason: str, part: str, tokens: int 
     ],
 )
 def test_no_diagnosis(text: str):
-    assert diagnosed(text) is None
+    assert diagnose_break(text) is None
 
 
 @given(st.text(), st.text())
 def test_a_word_of_the_provider_never_raises(a: str, b: str):
-    diagnosed(a)
-    diagnosed(json.dumps({"cache_miss_reason": {"type": a, b: b}}))
+    diagnose_break(a)
+    diagnose_break(json.dumps({"cache_miss_reason": {"type": a, b: b}}))
 
 
 @given(st.binary(), st.binary(), st.binary())
@@ -376,7 +376,7 @@ def test_first_byte(common: bytes, a: bytes, b: bytes):
 
 def test_odd_blocks_have_names_too():
     strange = block_of({"zeta": 1})
-    one = message([Item("e0", "user", (Piece(strange, "e0", 0),))], None)
-    found, _ = compared(Request(HEAD, Trail([one]), ()), request())
+    one = message([Item("e0", "user", (SentBlock(strange, "e0", 0),))], None)
+    found, _ = compare_requests(Request(HEAD, Trail([one]), ()), request())
     assert found is not None
     assert found.name == "user message 0, block 0 (no type)"

@@ -29,7 +29,14 @@ from reverie.transcript import (
     message,
     text_block,
 )
-from reverie.wire import BreakWatch, Request, chain_at, compared, render, watch_entries
+from reverie.wire import (
+    CacheBreakDetector,
+    Request,
+    chain_at,
+    compare_requests,
+    render,
+    watch_entries,
+)
 
 from .histories import Builder, build, histories
 
@@ -156,14 +163,14 @@ def test_an_old_message_edited_behind_our_back_is_found(steps, number: int):
     flat = [(m.role, p.block) for m in before.messages() for p in m.pieces]
     at = number % len(flat)
     after = edited(before, at)
-    found, certain = compared(before, after)
+    found, certain = compare_requests(before, after)
     assert certain
     assert found is not None
     assert found.place is not None
     assert (found.part, found.place.block) == ("messages", at)
-    assert compared(sent_of(before), after)[0] is not None
-    assert compared(before, before) == (None, True)
-    assert compared(sent_of(before), before) == (None, True)
+    assert compare_requests(sent_of(before), after)[0] is not None
+    assert compare_requests(before, before) == (None, True)
+    assert compare_requests(sent_of(before), before) == (None, True)
 
 
 def edited(request: Request, at: int) -> Request:
@@ -241,8 +248,8 @@ def test_a_recorded_fork_reads_its_parent():
         assert len(watch_entries(entries, parent, child.base)) == breaks
 
 
-def watch_of(entries: list[Entry]) -> BreakWatch:
-    watch, view = BreakWatch(), View()
+def watch_of(entries: list[Entry]) -> CacheBreakDetector:
+    watch, view = CacheBreakDetector(), View()
     for entry in entries:
         if isinstance(entry.record, Sent):
             watch = watch.sent(rendered(view, entry.record), entry.at, view.moved)

@@ -26,7 +26,7 @@ from reverie.transcript import (
     message,
     text_block,
 )
-from reverie.wire import Break, BreakWatch, Request, render, watch_entries
+from reverie.wire import CacheBreak, CacheBreakDetector, Request, render, watch_entries
 from reverie.world import complete
 
 pytestmark = [pytest.mark.spec("14"), pytest.mark.spec("B13")]
@@ -49,8 +49,8 @@ class Run:
     now: float = 1_000.0
     view: View = EMPTY
     entries: list[Entry] = field(default_factory=list)
-    watch: BreakWatch = field(default_factory=BreakWatch)
-    breaks: list[Break] = field(default_factory=list)
+    watch: CacheBreakDetector = field(default_factory=CacheBreakDetector)
+    breaks: list[CacheBreak] = field(default_factory=list)
     answered: str = ""
     edits: dict[int, str] = field(default_factory=dict)  # a block to send with other words
 
@@ -67,7 +67,7 @@ class Run:
         self.entries.append(entry)
         self.view = apply(self.view, entry)
 
-    async def round(self) -> Break | None:
+    async def round(self) -> CacheBreak | None:
         """One request, its answer and the result of its call."""
         request = self.edited(render(self.view))
         moved = self.view.moved
@@ -259,9 +259,9 @@ async def test_a_resumed_session_knows_from_its_record():
     sent = [e for e in going.entries if isinstance(e.record, Sent)][-1]
     assert isinstance(sent.record, Sent)
     usage = going.view.usage
-    going.watch, _ = BreakWatch().sent(sent.record, sent.at).answered(usage)
+    going.watch, _ = CacheBreakDetector().sent(sent.record, sent.at).answered(usage)
     assert await going.round() is None
-    going.watch, _ = BreakWatch().sent(sent.record, sent.at).answered(usage)
+    going.watch, _ = CacheBreakDetector().sent(sent.record, sent.at).answered(usage)
     going.put(replace(HEAD, tools=OTHER))
     found = await going.round()
     assert found is not None

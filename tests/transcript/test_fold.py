@@ -22,9 +22,9 @@ from reverie.transcript import (
     branch,
     decode,
     encode,
+    fold_entries,
     text_block,
 )
-from reverie.transcript.fold import fold
 from reverie.wire import Request, chain_at, render
 
 from .histories import Builder, build, histories
@@ -55,7 +55,7 @@ def pairs_up(request: Request) -> None:
 @given(histories)
 def test_apply_is_refold(steps):
     built = build(steps)
-    again = fold(built.entries)
+    again = fold_entries(built.entries)
     assert same(built.view, again)
 
 
@@ -69,7 +69,7 @@ def test_an_entry_under_a_known_id_changes_nothing_wherever_it_says_it_stands() 
     again = Entry(built.entries[0].id, built.view.leaf, 9.0, UserMessage((text_block("other"),)))
     for known in (again, replace(again, parent=built.entries[0].parent), *built.entries):
         assert apply(built.view, known) is built.view
-    assert same(fold([*built.entries, *built.entries, again]), built.view)
+    assert same(fold_entries([*built.entries, *built.entries, again]), built.view)
 
 
 @given(histories)
@@ -143,10 +143,10 @@ def test_resumed_is_never_stopped(steps):
     built = build([*steps, ("send",)])
     blobs_on_disk = {k: v for e in built.entries for k, v in blobs(e.record).items()}
     lines = [encode(e) for e in built.entries]
-    resumed = fold(decode(line, blobs_on_disk.get) for line in lines)
+    resumed = fold_entries(decode(line, blobs_on_disk.get) for line in lines)
     assert render(resumed).body() == render(built.view).body()
     half = len(lines) // 2
-    view = fold(decode(line, blobs_on_disk.get) for line in lines[:half])
+    view = fold_entries(decode(line, blobs_on_disk.get) for line in lines[:half])
     for line in lines[half:]:
         view = apply(view, decode(line, blobs_on_disk.get))
     assert render(view).body() == render(built.view).body()
@@ -178,7 +178,7 @@ def test_a_fork_sends_its_parents_bytes(steps):
     assert chain_at(request, parent.blocks) == chain_at(parent, parent.blocks)
     pairs_up(request)
     assert render(built.view).body() == parent.body()
-    again = fold(list(child.entries), built_base(child))
+    again = fold_entries(list(child.entries), built_base(child))
     assert render(again).body() == render(child).body()
 
 

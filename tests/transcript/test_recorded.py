@@ -16,7 +16,7 @@ from reverie.errors import ImportFailed
 from reverie.transcript import (
     EMPTY,
     AssistantMessage,
-    Recorded,
+    RecordedSession,
     Replaced,
     UserMessage,
     View,
@@ -24,10 +24,10 @@ from reverie.transcript import (
     blobs,
     decode,
     encode,
+    fold_entries,
     is_ours,
     read,
 )
-from reverie.transcript.fold import fold
 from reverie.wire import render
 
 from .test_fold import pairs_up
@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.spec("1.import"), pytest.mark.spec("2")]
 class Session:
     name: str
     lines: list[str]
-    recorded: Recorded
+    recorded: RecordedSession
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_rows_are_on_the_chain_and_the_rest_is_named(sessions: list[Session]):
     unexplained: list[str] = []
     for session in sessions:
         found = session.recorded
-        view = fold(found.entries)
+        view = fold_entries(found.entries)
         chain = on_chain(view)
         for number, line in enumerate(session.lines, 1):
             row = json.loads(line)
@@ -114,7 +114,7 @@ def test_compactions_are_replaced_ranges(sessions: list[Session]):
     assert len(replaced) == 17 + 2
     for session in sessions:
         if any(isinstance(e.record, Replaced) for e in session.recorded.entries):
-            view = fold(session.recorded.entries)
+            view = fold_entries(session.recorded.entries)
             assert any(i.kind == "replaced" for i in view.items)
 
 
@@ -123,7 +123,7 @@ def test_imported_entries_survive_the_disk(sessions: list[Session], scale):
         entries = session.recorded.entries
         back = [decode(encode(e), blobs(e.record).get) for e in entries]
         assert back == list(entries)
-        assert render(fold(back)).body() == render(fold(entries)).body()
+        assert render(fold_entries(back)).body() == render(fold_entries(entries)).body()
 
 
 def test_the_canonical_count_meets_the_next_usage(sessions: list[Session]):
@@ -167,7 +167,7 @@ def test_split_rows_and_parallel_results_become_one_round():
         row("assistant", "b1", "r2", [{"type": "text", "text": "done"}], mid="m2"),
     ]
     found = read(lines)
-    request = render(fold(found.entries))
+    request = render(fold_entries(found.entries))
     assert [m.role for m in request.messages()] == ["user", "assistant", "user", "assistant"]
     assert [p.block.type for p in request.at(1).pieces] == ["text", "tool_use", "tool_use"]
     assert [p.block.get("content") for p in request.at(2).pieces] == ["1", "2"]
@@ -180,7 +180,7 @@ def test_a_missing_parent_is_the_row_before_and_a_dangling_call_is_closed():
         row("assistant", "a1", "lost", [{"type": "tool_use", "id": "t", "name": "X", "input": {}}]),
         row("user", "u2", "also-lost", "never mind"),
     ]
-    request = render(fold(read(lines).entries))
+    request = render(fold_entries(read(lines).entries))
     pairs_up(request)
     assert [m.role for m in request.messages()] == ["user", "assistant", "user"]
     assert request.at(2).pieces[-1].block.get("text") == "never mind"
@@ -194,7 +194,11 @@ def test_a_branch_that_was_left_is_off_the_chain_and_kept():
         row("user", "u3", "a1", "right turn"),
     ]
     found = read(lines)
-    texts = [p.block.get("text") for m in render(fold(found.entries)).messages() for p in m.pieces]
+    texts = [
+        p.block.get("text")
+        for m in render(fold_entries(found.entries)).messages()
+        for p in m.pieces
+    ]
     assert texts == ["go", "first", "right turn"]
     assert len(found.entries) == 4
 

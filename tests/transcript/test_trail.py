@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.transcript import Roll, Trail, VersionedMap
+from reverie.transcript import IndexedList, PersistentMap, Trail
 
 pytestmark = pytest.mark.spec("1")
 
@@ -36,7 +36,7 @@ class Thing:
 
 @given(steps)
 def test_an_older_roll_stays_as_it_was(grown: list[tuple[int, int]]):
-    versions: list[tuple[Roll[Thing], list[Thing]]] = [(Roll(), [])]
+    versions: list[tuple[IndexedList[Thing], list[Thing]]] = [(IndexedList(), [])]
     for at, key in grown:
         roll, known = versions[at % len(versions)]
         one = Thing(str(key))
@@ -53,7 +53,7 @@ def test_an_older_roll_stays_as_it_was(grown: list[tuple[int, int]]):
 
 @given(steps)
 def test_an_older_map_stays_as_it_was(grown: list[tuple[int, int]]):
-    versions: list[tuple[VersionedMap[int, int], dict[int, int]]] = [(VersionedMap(), {})]
+    versions: list[tuple[PersistentMap[int, int], dict[int, int]]] = [(PersistentMap(), {})]
     for value, (at, key) in enumerate(grown):
         ledger, known = versions[at % len(versions)]
         versions.append((ledger.put(key, value), {**known, key: value}))

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reverie.clients import CLIENTS, ClientSettings, ProxyAddress
+from reverie.clients import install as plans
 from reverie.errors import InvalidInput, PathRefused, ReverieError
 from reverie.store import Changed, Project
-from reverie.upkeep import CLIENTS, ClientSettings, ProxyAddress, jsonc
-from reverie.upkeep import install as plans
+from reverie.text import put, read
 
 pytestmark = pytest.mark.spec("18.client-settings")
 
@@ -25,7 +26,7 @@ ADDRESS = ProxyAddress(8788, "T" * 32)
 CLAUDE, CODEX, OPENCODE = CLIENTS["claude-code"], CLIENTS["codex"], CLIENTS["opencode"]
 
 
-def wishes(client: plans.Client) -> tuple[plans.Wish, ...]:
+def wishes(client: plans.Client) -> tuple[plans.RequiredSetting, ...]:
     return client.wishes(ADDRESS, HOME)
 
 
@@ -73,7 +74,7 @@ def test_there_and_back_is_the_same_text(value: dict[str, Any], written: Any) ->
         assert not all(isinstance(h, dict) for h in held) or not isinstance(allow, list)
         return
     assert plan.text is not None
-    found = jsonc.read(plan.text).value
+    found = read(plan.text).value
     assert found["env"]["ANTHROPIC_BASE_URL"] == ADDRESS.anthropic
     assert wishes(CLAUDE)[1].value in found["permissions"]["allow"]
     assert back(CLAUDE, plan.text, plan).text == text
@@ -86,10 +87,10 @@ def test_an_edit_of_the_users_since_stays(value: dict[str, Any], written: Any) -
     except InvalidInput:
         return
     assert plan.text is not None
-    edited = jsonc.put(plan.text, ("later",), {"mine": [1]}).on(plan.text)
+    edited = put(plan.text, ("later",), {"mine": [1]}).on(plan.text)
     after = back(CLAUDE, edited, plan)
     assert after.text is not None
-    assert jsonc.read(after.text).value == {**value, "later": {"mine": [1]}}
+    assert read(after.text).value == {**value, "later": {"mine": [1]}}
     assert after.notes == ()
 
 
@@ -110,7 +111,7 @@ def test_a_gateway_that_was_set_comes_back() -> None:
     later = plan.text.replace('{"env"', '{"b": 1, "env"')
     after = back(CLAUDE, later, plan)
     assert after.text is not None
-    assert jsonc.read(after.text).value == {
+    assert read(after.text).value == {
         "b": 1,
         "env": {"ANTHROPIC_BASE_URL": "https://gate.example"},
     }
@@ -122,7 +123,7 @@ def test_a_value_the_user_has_changed_since_is_kept_and_told() -> None:
     later = plan.text.replace(ADDRESS.anthropic, "https://mine.example")
     after = back(CLAUDE, later, plan)
     assert after.text is not None
-    assert jsonc.read(after.text).value == {"env": {"ANTHROPIC_BASE_URL": "https://mine.example"}}
+    assert read(after.text).value == {"env": {"ANTHROPIC_BASE_URL": "https://mine.example"}}
     assert after.notes == ("env.ANTHROPIC_BASE_URL was changed since: it stays as it is",)
 
 
@@ -189,7 +190,7 @@ def test_broken_toml_is_refused() -> None:
 def test_a_rule_of_another_shape_is_the_users_word(held: Any) -> None:
     plan = there(OPENCODE, json.dumps({"permission": held}))
     assert plan.text is not None
-    assert jsonc.read(plan.text).value["permission"] == held
+    assert read(plan.text).value["permission"] == held
     assert any("permission" in note for note in plan.notes)
 
 

@@ -12,9 +12,9 @@ from types import FrameType
 import pytest
 
 import reverie
-from reverie.memory import versions
 from reverie.session import OpenMemory, recall_rows
 from reverie.store import Project
+from reverie.topics import decode
 
 pytestmark = pytest.mark.spec("18.web")
 
@@ -49,7 +49,7 @@ def decoded(work: Callable[[], object]) -> int:
 
     def called(frame: FrameType, event: str, _: object) -> None:
         nonlocal count
-        count += event == "call" and frame.f_code is versions.decode.__code__
+        count += event == "call" and frame.f_code is decode.__code__
 
     sys.setprofile(called)
     try:

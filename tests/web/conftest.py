@@ -17,11 +17,11 @@ from click.testing import CliRunner
 from starlette.types import ASGIApp
 
 from reverie.apps.cli import build
-from reverie.apps.web import Commands, Desk, Gate, Keeper, application
-from reverie.memory import Origin, Trust
+from reverie.apps.web import FigureProcesses, Gate, IndexRefresher, Workspace, application
 from reverie.session import open_session
 from reverie.settings import DEFAULTS
-from reverie.store import Memories, Project
+from reverie.store import MemoryStore, Project
+from reverie.topics import Origin, Trust
 from reverie.wire import tool_result, user
 from tests.cli.conftest import made, process, project, run  # noqa: F401 - fixtures
 
@@ -112,10 +112,10 @@ class Visitor:
 class Page:
     """A page, its visitor, and what it stands on."""
 
-    desk: Desk
+    desk: Workspace
     gate: Gate
     visitor: Visitor
-    keeper: Keeper
+    keeper: IndexRefresher
 
     def look(self) -> None:
         self.keeper.look()
@@ -128,7 +128,7 @@ class Page:
         return self.visitor.get(path)
 
 
-class InThisProcess(Commands):
+class InThisProcess(FigureProcesses):
     """The commands without a process of their own, which a test has no time for."""
 
     def __init__(self) -> None:
@@ -168,7 +168,7 @@ async def talk(folder: Path, said: str, rounds: int = 3) -> str:
         return session.id
 
 
-def remember(memories: Memories, number: int = 3) -> None:
+def remember(memories: MemoryStore, number: int = 3) -> None:
     kinds = ("user", "feedback", "project", "reference")
     mine = Origin("save", Trust.USER, agent="user")
     for n in range(number):
@@ -185,7 +185,7 @@ def page(home: Path, project: Path) -> Iterator[Page]:  # noqa: F811
     """A page over one session and four memories, one of them hostile, and one text to review."""
     place = Project.at(project)
     anyio.run(talk, project, "Find out why the tests fail <command-message>x</command-message>")
-    with Memories.of(
+    with MemoryStore.of(
         Project.at(place.root, home=place.home, environ={}, settings=DEFAULTS), now=time.time
     ) as memories:
         remember(memories)
@@ -198,9 +198,9 @@ def page(home: Path, project: Path) -> Iterator[Page]:  # noqa: F811
 
 
 def opened(place: Project) -> Iterator[Page]:
-    desk, gate = Desk(place), Gate()
+    desk, gate = Workspace(place), Gate()
     desk.commands = InThisProcess()
-    keeper = Keeper(desk)
+    keeper = IndexRefresher(desk)
     keeper.look()
     visitor = Visitor(application(desk, gate))
     visitor.enter(gate)

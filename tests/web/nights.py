@@ -9,12 +9,12 @@ from pathlib import Path
 
 from reverie.fleet import (
     LOG,
+    ClaimedJob,
     FleetLedger,
     JobEnd,
     Limits,
     Progress,
     Rates,
-    TakenJob,
     at_work,
     nightly,
     of_session,
@@ -30,7 +30,7 @@ def job(name: str, kind: str = "dream", tenant: str = "default", root: str = "/s
     return nightly(kind, f"{root}/{name}", NIGHT, tenant=tenant, host="", due=True)
 
 
-def taken(ledger: FleetLedger, worker: str = "host-a:1:1") -> TakenJob:
+def taken(ledger: FleetLedger, worker: str = "host-a:1:1") -> ClaimedJob:
     found = ledger.claim(worker)
     assert found is not None
     return found

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from reverie.apps.web import HERE, RESULTS
-from reverie.reports import MAX_POINTS, stacked
-from reverie.upkeep import COUNTED, PAGE, MemoryQuery
+from reverie.reports import COUNTED, MAX_POINTS, PAGE, MemoryQuery, stack_chart
 from tests.conftest import Scale
 from tests.web.conftest import Page
 
@@ -114,7 +113,7 @@ def test_no_page_sorts_or_walks_through_all_memories(page: Page) -> None:
     index, base = page.desk.memories, page.desk.base
     fill(page, 2, 1_500)
     for words in ("port", "port 77", "qz", "type:user", "trust:user", "service qz", ""):
-        asked, order, given = index._asked(MemoryQuery.of(words))
+        asked, order, given = index._query_parts(MemoryQuery.of(words))
         plan = base.rows(
             f"EXPLAIN QUERY PLAN SELECT 1{asked} ORDER BY {order} DESC LIMIT 50", given
         )
@@ -222,14 +221,14 @@ def test_a_first_load_and_each_later_page_are_small(page: Page) -> None:
 
 def test_a_long_session_is_drawn_by_stretches() -> None:
     rows = [{"k-user": float(n % 977)} for n in range(10_000)]
-    drawn = str(stacked(rows, {"k-user": "you"}, "x", at=9_999))
+    drawn = str(stack_chart(rows, {"k-user": "you"}, "x", at=9_999))
     wide = drawn.partition("</svg>")[0]
     assert wide.count("H") <= 2 * MAX_POINTS + 40
     assert len(gzip.compress(drawn.encode())) <= FRAGMENT
 
 
 def test_a_picture_of_nothing_and_of_one(page: Page) -> None:
-    assert "svg" in str(stacked([{"k-user": 0.0}], {"k-user": "you"}, "x"))
+    assert "svg" in str(stack_chart([{"k-user": 0.0}], {"k-user": "you"}, "x"))
 
 
 def test_the_index_holds_nothing_for_others(page: Page) -> None:

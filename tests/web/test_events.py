@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.apps.web import MAX_CLIENTS, MAX_QUEUED, RELOAD, EventStream, Hub, OpenPage
+from reverie.apps.web import MAX_CLIENTS, MAX_QUEUED, RELOAD, EventHub, EventStream, OpenPage
 
 pytestmark = pytest.mark.spec("18.web")
 
@@ -39,7 +39,7 @@ async def test_a_name_waits_once_and_too_many_are_one_reload() -> None:
 
 
 async def test_there_is_room_for_so_many_pages() -> None:
-    hub = Hub()
+    hub = EventHub()
     held = [hub.join() for _ in range(MAX_CLIENTS)]
     assert all(held)
     sent: list[Any] = []
@@ -55,7 +55,7 @@ async def test_there_is_room_for_so_many_pages() -> None:
 
 
 async def test_a_page_is_told_names_and_nothing_else() -> None:
-    hub, told = Hub(), list[bytes]()
+    hub, told = EventHub(), list[bytes]()
     gone = anyio.Event()
 
     async def receive() -> dict[str, str]:
@@ -76,7 +76,7 @@ async def test_a_page_is_told_names_and_nothing_else() -> None:
 
 
 async def test_a_reader_that_never_reads_is_let_go() -> None:
-    hub = Hub(unread=0.01)
+    hub = EventHub(unread=0.01)
 
     async def send(message: Any) -> None:
         if message["type"] == "http.response.body":

@@ -284,7 +284,7 @@ def test_ten_thousand_jobs_are_a_small_page(page: Page, ledger: FleetLedger) -> 
 def test_a_fleet_of_many_hosts_is_seen_and_told(
     page: Page, postgres_url: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from reverie.fleet import engine
+    from reverie.fleet import enqueue, init, open_fleet
 
     environ = {**page.desk.place.environ, "REVERIE_FLEET_DATABASE": postgres_url}
     object.__setattr__(page.desk.place, "environ", environ)
@@ -292,15 +292,15 @@ def test_a_fleet_of_many_hosts_is_seen_and_told(
     assert "are not in this database. Run `reverie fleet init` once" in (
         words(page.settled("/fleet").text)
     )
-    engine.init(postgres_url)
+    init(postgres_url)
     page.desk.figures.outdated("fleet")
     text = page.settled("/fleet").text
     assert "reverie fleet plan --shared queues what is due" in words(text)
-    ledger = engine.open_fleet(postgres_url)
+    ledger = open_fleet(postgres_url)
     try:
         ledger.check()
         ledger.add([job("billing"), job("web"), job("search", tenant="acme")])
-        engine.enqueue(ledger)
+        enqueue(ledger)
         works, dies, _ = ledger.jobs()
         for row, name in ((works, "host-a:7:1"), (dies, "host-b:9:2")):
             assert ledger.begin(row["tenant"], row["key"], name)

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from reverie.apps.team import app
-from reverie.apps.web import Commands, show
-from reverie.memory import Origin, Trust
-from reverie.serving import serving
+from reverie.apps.web import FigureProcesses, share
+from reverie.http_server import serving
 from reverie.store import Project, RuleStore
 from reverie.team import TeamClient, TeamStore, open_database
 from reverie.text import number
+from reverie.topics import Origin, Trust
 from tests.cli.conftest import Run
 from tests.team.conftest import Mate
 from tests.web.conftest import HOSTILE, Page, opened
@@ -41,8 +41,8 @@ def test_health_says_what_the_commands_say(page: Page, run: Run) -> None:
     check = run("memory", "check", "--json").json()
     doctor = run("doctor", "--json").json()
     assert f"Memory score {check['score']} of 100" in shown
-    assert f"Cache hits {show.share(stats['hit_rate'])} {stats['sessions']} session" in shown
-    assert f"Faulty {show.share(stats['memory'][-1]['pollution'])}" in shown
+    assert f"Cache hits {share(stats['hit_rate'])} {stats['sessions']} session" in shown
+    assert f"Faulty {share(stats['memory'][-1]['pollution'])}" in shown
     for name, cost in stats["cost"].items():
         assert f"{stats['requests'][name]} {number(cost)}" in shown, name
     for one in check["findings"]:
@@ -186,7 +186,7 @@ def test_a_fleet_is_shown_where_one_was_planned(page: Page, run: Run) -> None:
 
 
 def test_a_command_runs_behind_everything_else_and_ends_with_the_page() -> None:
-    commands = Commands(os.environ)
+    commands = FigureProcesses(os.environ)
     line = [sys.executable, "-c", "import signal; signal.pause()"]
     thread = threading.Thread(target=commands.started, args=(line,))
     thread.start()

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from reverie.apps.web import show
-from reverie.memory import Origin, Trust
-from reverie.reports import stacked
-from reverie.upkeep import place_value
+from reverie.apps.web import cut
+from reverie.reports import place_value, stack_chart
+from reverie.topics import Origin, Trust
 from reverie.wire import ChangedPart, Difference
 from tests.cli.conftest import Run, injecting, one_turn
 from tests.web.conftest import HOSTILE, Page
@@ -89,7 +88,7 @@ def test_a_memory_says_where_it_was_recalled(page: Page, project: Path, run: Run
         assert f"{one['outcome']}, cited" in shown
         assert one["cited"]
         assert f"{one['score']:.2f}" in shown
-        assert show.cut(said, 90)[:40] in shown
+        assert cut(said, 90)[:40] in shown
     page.desk.library.remove(name)
     page.look()
     assert (
@@ -133,6 +132,6 @@ def test_a_break_names_its_first_changed_byte() -> None:
     ],
 )
 def test_requests_are_numbered_as_people_count(requests: int, ticks: list[str]) -> None:
-    drawn = str(stacked([{"k-user": 1.0}] * requests, {"k-user": "you"}, "x"))
+    drawn = str(stack_chart([{"k-user": 1.0}] * requests, {"k-user": "you"}, "x"))
     wide = drawn.partition("</svg>")[0]
     assert re.findall(r'class="mid"[^>]*>(\d+)<', wide) == ticks

@@ -14,13 +14,17 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.apps.web import HEADERS, SHOWN_PROJECTS, Gate, Switcher
-from reverie.store import Project, addresses
-from reverie.store import home as places
-from reverie.upkeep import (
-    NAME,
+from reverie.apps.web import HEADERS, SHOWN_PROJECTS, Gate, ProjectRouter
+from reverie.reports import NAME
+from reverie.store import (
+    LOCK,
+    OWNER,
+    Project,
+    claim_address,
     find_project,
     home_projects,
+    named_project,
+    project_folder,
     project_key,
     project_name,
 )
@@ -79,7 +83,7 @@ class Home:
     def __init__(self, first: Path, room: int = 8) -> None:
         self.place = Project.at(first)
         self.gate = Gate()
-        self.page = Switcher(self.place, self.gate, room)
+        self.page = ProjectRouter(self.place, self.gate, room)
         self.visitor = Visitor(self.page)
         self.visitor.enter(self.gate)
 
@@ -96,7 +100,7 @@ def begun(folder: Path) -> Path:
     """A project that the home knows."""
     folder.mkdir(parents=True)
     place = Project.at(folder)
-    places.project_folder(place.home, place.root, environ=place.environ)
+    project_folder(place.home, place.root, environ=place.environ)
     return folder
 
 
@@ -162,8 +166,8 @@ def test_the_side_shows_some_and_a_page_all(home: Path, project: Path, tmp_path:
 def test_projects_have_names_and_no_hashes(two: Home) -> None:
     """A project that is a name has a folder with a digest in the home."""
     for name in ("Acme, Inc.", "日本"):
-        root = addresses.named_project(two.place.home, name)
-        places.claim_address(two.place.home, root)
+        root = named_project(two.place.home, name)
+        claim_address(two.place.home, root)
     names = [project_name(two.place.home, root) for root in home_projects(two.place).values()]
     assert names == ["acme-inc", "other", "project", "unnamed"]
 
@@ -290,7 +294,7 @@ def traps(two: Home, tmp_path: Path, project: Path) -> list[str]:
     }
     for folder, root in owners.items():
         folder.mkdir()
-        (folder / places.OWNER).write_text(json.dumps({"root": root, "identity": ""}))
+        (folder / OWNER).write_text(json.dumps({"root": root, "identity": ""}))
     (projects / "linked").symlink_to(outside)
     (projects / "unowned").mkdir()
     names = [one.name for one in projects.iterdir() if one.name != project_key(two.place)]
@@ -410,10 +414,10 @@ def test_a_project_that_cannot_be_opened_says_why_and_the_others_work(
         (other / ".git" / name).parent.mkdir(parents=True, exist_ok=True)
         (other / ".git" / name).write_text(name)
         os.utime(other / ".git" / name, ns=(1_000_000_001, 1_000_000_001))
-    (two.place.home / places.LOCK).unlink()
-    (two.place.home / places.LOCK).mkdir()
+    (two.place.home / LOCK).unlink()
+    (two.place.home / LOCK).mkdir()
     answer = two.visitor.get(f"{two.prefix(other)}/sessions")
     assert answer.status == 500
-    assert places.LOCK in answer.text
+    assert LOCK in answer.text
     assert answer.headers["content-security-policy"] == HEADERS["Content-Security-Policy"]
     two.text("/sessions")

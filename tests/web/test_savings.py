@@ -11,10 +11,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reverie.apps.web import show, work
-from reverie.reports import stacked
+from reverie.apps.web import share, work
+from reverie.reports import Savings, stack_chart
 from reverie.text import number, short_number
-from reverie.upkeep import Savings
 from tests.cli.conftest import Run
 from tests.web.conftest import Page, talk
 from tests.web.test_screens import words
@@ -126,7 +125,7 @@ def test_the_list_and_the_timeline_say_what_was_saved(page: Page) -> None:
     (file,) = page.desk.library.sessions()
     (row, _) = page.desk.sessions.session(file.id)
     assert row["naive"]
-    saved = show.share(1 - row["with_policy"] / row["naive"])
+    saved = share(1 - row["with_policy"] / row["naive"])
     listed = words(page.visitor.get("/sessions?sort=-saved").text)
     assert column in listed
     assert f" {saved}" in listed
@@ -140,7 +139,7 @@ def test_the_list_and_the_timeline_say_what_was_saved(page: Page) -> None:
 def test_the_line_of_a_replay_is_drawn_by_stretches_and_ends_at_the_top() -> None:
     rows = [{"k-user": 10.0}] * 10_000
     over = [float(n) for n in range(10_000)]
-    drawn = str(stacked(rows, {"k-user": "you"}, "x", over=over)).partition("</svg>")[0]
+    drawn = str(stack_chart(rows, {"k-user": "you"}, "x", over=over)).partition("</svg>")[0]
     found = re.search(r'class="naive" points="([^"]*)"', drawn)
     assert found
     heights = [float(point.split(",")[1]) for point in found[1].split()]

@@ -11,10 +11,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reverie.apps.web import show
-from reverie.memory import Origin, Trust
+from reverie.apps.web import ago, prose, share
+from reverie.reports import KINDS, kinds_of
 from reverie.text import number, short_number
-from reverie.upkeep import KINDS, kinds_of
+from reverie.topics import Origin, Trust
 from tests.cli.conftest import Run, one_turn
 from tests.web.conftest import HOSTILE, Page, reply, talk
 
@@ -45,7 +45,7 @@ def test_the_list_says_what_the_commands_say(page: Page, run: Run) -> None:
         row["title"],
         short_number(row["tokens"]),
         f" {row['turns']} {cache['requests']} ",
-        show.share(cache["hit_rate"]),
+        share(cache["hit_rate"]),
     ):
         assert figure in shown, figure
 
@@ -54,7 +54,7 @@ def test_a_timeline_says_what_the_commands_say(page: Page, run: Run) -> None:
     (row,) = run("sessions", "list", "--json").json()["sessions"]
     cache = run("cache", row["id"], "--last", "100", "--json").json()
     shown = words(page.visitor.get(f"/sessions/{row['id'][:8]}").text)
-    assert f"Cache hits {show.share(cache['hit_rate'], 1)} {cache['breaks']} breaks" in shown
+    assert f"Cache hits {share(cache['hit_rate'], 1)} {cache['breaks']} breaks" in shown
     assert f"{cache['requests']} requests" in shown
     assert number(cache["cost"]) in shown
     for request, one in enumerate(cache["last"], 1):
@@ -88,7 +88,7 @@ def test_a_session_of_the_embedded_model_tells_of_no_cache(
     (billed,) = [one for one in page.desk.library.sessions() if one.id != ident]
     rate = run("cache", billed.id, "--json").json()["hit_rate"]
     row = words(page.visitor.get("/sessions?q=Hello").text)
-    assert f"{show.share(rate)} of the billed input read from the cache." in row
+    assert f"{share(rate)} of the billed input read from the cache." in row
     assert " – read from the cache" in row
     assert "0%" not in row.partition("1–1 of 1")[0].partition("Hello there")[2]
 
@@ -286,15 +286,13 @@ def parsed(text: str) -> list[tuple[str, list[tuple[str, str | None]]]]:
 
 
 def _rows(page: Page) -> list[dict[str, str]]:
-    from reverie.upkeep import MemoryQuery
+    from reverie.reports import MemoryQuery
 
     return page.desk.memories.page(MemoryQuery())[0]
 
 
 def test_markdown_is_a_small_set() -> None:
-    made = str(
-        show.prose(f"# T\n\n**b** `c` [x](http://a.test) ![i](http://a.test/i.png)\n\n{HOSTILE}")
-    )
+    made = str(prose(f"# T\n\n**b** `c` [x](http://a.test) ![i](http://a.test/i.png)\n\n{HOSTILE}"))
     assert "<h3>T</h3>" in made
     assert "<b>b</b>" in made
     assert "http://a.test" in made
@@ -402,7 +400,7 @@ def test_when_the_next_dream_is_due_is_said_as_people_say_it(page: Page, run: Ru
 
 def test_ages_are_words() -> None:
     now = time.time()
-    told = [show.ago(now - n) for n in (0, 60, 7_200, 86_400, 40 * 86_400)]
+    told = [ago(now - n) for n in (0, 60, 7_200, 86_400, 40 * 86_400)]
     assert told[:4] == ["now", "1 min ago", "2 hours ago", "1 day ago"]
     assert re.fullmatch(r"\d+ \w+ \d{4}", told[4])
 

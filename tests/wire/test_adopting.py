@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 import reverie
 from reverie.errors import PromptTooLong
-from reverie.wire import Format, adopt, called, content_blocks, edited, format_of, heard, value_of
+from reverie.wire import (
+    Format,
+    adopt,
+    content_blocks,
+    edit_message,
+    format_of,
+    parse_call,
+    parse_message,
+    value_of,
+)
 from tests.api.lists import FORMS, calls_of, results_of
 
 pytestmark = pytest.mark.spec("18.wire")
@@ -75,7 +84,7 @@ def message(form: Format) -> st.SearchStrategy[dict[str, Any]]:
 @given(data=st.data())
 def test_every_message_has_its_place_and_settled_parts_stay(form: Format, data: Any):
     messages = data.draw(st.lists(message(form), max_size=12))
-    said = [heard(m, form) for m in messages]
+    said = [parse_message(m, form) for m in messages]
     whole = adopt(said, form)
     places = [n for part in whole.parts for n in range(part.first, part.end)]
     assert places == list(range(len(messages)))
@@ -134,8 +143,8 @@ def test_read_and_written_again_a_result_is_the_same(form: Format):
         "chat": {"role": "tool", "tool_call_id": "a", "content": "text", "x": 1},
         "responses": {"type": "function_call_output", "call_id": "a", "output": "text", "x": 1},
     }
-    said = heard(results[form], form)
-    assert edited(results[form], form, {0: said.blocks[0]}, ()) == results[form]
+    said = parse_message(results[form], form)
+    assert edit_message(results[form], form, {0: said.blocks[0]}, ()) == results[form]
     assert results_of([results[form]], form) == {"a": "text"}
     assert calls_of([results[form]], form) == []
 
@@ -158,6 +167,6 @@ def test_a_value_is_a_copy():
 
 
 def test_a_call_of_each_form_is_known():
-    assert called({"type": "tool_use", "id": "a", "name": "f", "input": {}})[0] == "messages"
-    assert called({"type": "function_call", "call_id": "a", "name": "f"})[0] == "responses"
-    assert called({"id": "a", "function": {"name": "f"}})[:3] == ("chat", "a", "f")
+    assert parse_call({"type": "tool_use", "id": "a", "name": "f", "input": {}})[0] == "messages"
+    assert parse_call({"type": "function_call", "call_id": "a", "name": "f"})[0] == "responses"
+    assert parse_call({"id": "a", "function": {"name": "f"}})[:3] == ("chat", "a", "f")

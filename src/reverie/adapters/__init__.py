@@ -1,6 +1,7 @@
 """Doors into other people's agents: pydantic-ai, LangChain, the OpenAI Agents SDK, the Claude Agent
 SDK. Each is one module, an extra, and a translation of messages and hooks; what they do is done by
-`reverie.api.conversations`. None is imported unless it is asked for."""
+`reverie.context.conversations`. None is imported unless it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -15,5 +16,6 @@ __getattr__ = offered(
         "langgraph_store": "ReverieStore",
         "openai_agents": "ReverieSession",
         "pydantic_ai": "Reverie",
+        "telemetry": "enable",
     },
 )

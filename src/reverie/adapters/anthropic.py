@@ -7,7 +7,7 @@
     )
 
 `AsyncMemoryTool` is the same for async clients; its commands run in worker threads. Both are thin:
-what the commands do stands in `reverie.api.memory_files`.
+what the commands do stands in `reverie.memory.files`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from anthropic.lib.tools import (
-    BetaAbstractMemoryTool,
-    BetaAsyncAbstractMemoryTool,
-    ToolError,
-)
+from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 from anyio import to_thread
 
-from reverie.api.memory_files import CommandRefused, MemoryFiles
+from reverie.memory.files import CommandRefused, MemoryFiles
 
 if TYPE_CHECKING:
     from anthropic.types.beta import (
@@ -35,12 +31,12 @@ if TYPE_CHECKING:
         BetaMemoryTool20250818ViewCommand,
     )
 
-    from reverie.api.memory import Memory
+    from reverie.memory.memory import Memory
 
 __all__ = ["AsyncMemoryTool", "MemoryTool"]
 
 
-def _told(command: Callable[..., str], *given: Any) -> str:
+def _run_command(command: Callable[..., str], *given: Any) -> str:
     try:
         return command(*given)
     except CommandRefused as error:
@@ -57,26 +53,28 @@ class MemoryTool(BetaAbstractMemoryTool):
         self._files = MemoryFiles(memory)
 
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        return _told(self._files.view, command.path, command.view_range)
+        return _run_command(self._files.view, command.path, command.view_range)
 
     def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        return _told(self._files.create, command.path, command.file_text)
+        return _run_command(self._files.create, command.path, command.file_text)
 
     def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        return _told(self._files.str_replace, command.path, command.old_str, command.new_str)
+        return _run_command(self._files.str_replace, command.path, command.old_str, command.new_str)
 
     def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        return _told(self._files.insert, command.path, command.insert_line, command.insert_text)
+        return _run_command(
+            self._files.insert, command.path, command.insert_line, command.insert_text
+        )
 
     def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        return _told(self._files.delete, command.path)
+        return _run_command(self._files.delete, command.path)
 
     def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        return _told(self._files.rename, command.old_path, command.new_path)
+        return _run_command(self._files.rename, command.old_path, command.new_path)
 
     def clear_all_memory(self) -> str:
         """Take all memories out; their versions stay."""
-        return _told(self._files.clear)
+        return _run_command(self._files.clear)
 
 
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):

@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, SdkMcpTool, create_sdk_mcp_server
 
-from reverie.api.conversations import AT_ONCE, Conversations
-from reverie.api.dialects import Value, said_in
-from reverie.api.fitting import fit
+from reverie.context.conversations import AT_ONCE, Conversations, Value, said_in
+from reverie.context.fitter import fit
 from reverie.errors import InvalidInput, ReverieError
 from reverie.world import Notice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reverie.api.memory import Memory
+    from reverie.memory.memory import Memory
 
 __all__ = ["with_reverie"]
 
@@ -115,19 +114,19 @@ class _Hooks:
         from anyio import to_thread
 
         call = str(given.get("tool_use_id") or "")
-        after = await to_thread.run_sync(self._shortened, name, call, before)
+        after = await to_thread.run_sync(self._shorten_value, name, call, before)
         if after == before:
             return {}
         return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": after}}
 
-    def _shortened(self, name: str, call: str, value: Any) -> Any:
+    def _shorten_value(self, name: str, call: str, value: Any) -> Any:
         """A result of whatever shape with its long texts cut; all else is as it was."""
         if isinstance(value, dict):
             known = cast("dict[str, Any]", value)
-            return {k: self._shortened(name, f"{call}.{k}", v) for k, v in known.items()}
+            return {k: self._shorten_value(name, f"{call}.{k}", v) for k, v in known.items()}
         if isinstance(value, list):
             rows = enumerate(cast("list[Any]", value))
-            return [self._shortened(name, f"{call}.{n}", v) for n, v in rows]
+            return [self._shorten_value(name, f"{call}.{n}", v) for n, v in rows]
         return self._cut(name, call, value) if isinstance(value, str) else value
 
     def _cut(self, name: str, call: str, text: str) -> str:

@@ -18,8 +18,14 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from reverie.adapters.langgraph_store import ReverieStore
-from reverie.api.conversations import Conversations, FitterOptions
-from reverie.api.dialects import ASIDE, Value, kept_blocks, said_in
+from reverie.context.conversations import (
+    ASIDE,
+    Conversations,
+    FitterOptions,
+    Value,
+    kept_blocks,
+    said_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -28,7 +34,7 @@ if TYPE_CHECKING:
     from langchain.agents.middleware.types import ModelRequest, ModelResponse
     from langgraph.prebuilt.tool_node import ToolCallRequest
 
-    from reverie.api.memory import Memory
+    from reverie.memory.memory import Memory
     from reverie.world import Notice
 
 __all__ = ["ReverieMiddleware", "ReverieStore"]
@@ -48,7 +54,7 @@ class ReverieMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> None:
         super().__init__()
         self.conversations = Conversations(
-            _Dialect(),
+            _LangChainMessages(),
             memory=memory,
             learns=learns,
             names=names,
@@ -68,7 +74,7 @@ class ReverieMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        return handler(request.override(messages=self._fitted(request)))
+        return handler(request.override(messages=self._fit_messages(request)))
 
     async def awrap_model_call(
         self,
@@ -77,15 +83,15 @@ class ReverieMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         from anyio import to_thread
 
-        sent = await to_thread.run_sync(self._fitted, request)
+        sent = await to_thread.run_sync(self._fit_messages, request)
         return await handler(request.override(messages=sent))
 
-    def _fitted(self, request: ModelRequest[Any]) -> list[AnyMessage]:
+    def _fit_messages(self, request: ModelRequest[Any]) -> list[AnyMessage]:
         return self.conversations.fit(
             _name(request.messages),
             request.messages,
             model=_model_name(request.model),
-            own_tools=[_described(tool) for tool in request.tools],
+            own_tools=[_tool_definition(tool) for tool in request.tools],
         )
 
     def wrap_tool_call(
@@ -142,7 +148,7 @@ def _model_name(model: Any) -> str:
     return str(found or model.__class__.__name__)
 
 
-def _described(tool: BaseTool | dict[str, Any]) -> Value:
+def _tool_definition(tool: BaseTool | dict[str, Any]) -> Value:
     if isinstance(tool, dict) and "function" not in tool:
         return tool  # of the provider's own kinds
     about = convert_to_openai_tool(tool)["function"]
@@ -150,7 +156,7 @@ def _described(tool: BaseTool | dict[str, Any]) -> Value:
     return {**described, "input_schema": about.get("parameters", {})}
 
 
-class _Dialect:
+class _LangChainMessages:
     """One message is one value; a system message in the middle stays where it stands."""
 
     def read(self, message: AnyMessage) -> list[Value]:

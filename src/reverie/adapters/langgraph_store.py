@@ -32,8 +32,8 @@ from langgraph.store.base import (
 from reverie.errors import NotFound
 
 if TYPE_CHECKING:
-    from reverie.api.memory import Memory
-    from reverie.api.values import Found
+    from reverie.memory.memory import Memory
+    from reverie.memory.values import Found
 
 TEXTS = ("text", "content", "memory", "data")
 _REST = re.compile(r"(?:\n\n|^)```json\n(.*)\n```$", re.DOTALL)
@@ -56,39 +56,39 @@ class ReverieStore(BaseStore):
         self._memory = memory
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        return [self._done(op) for op in ops]
+        return [self._run_op(op) for op in ops]
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         from anyio import to_thread
 
         return await to_thread.run_sync(self.batch, list(ops))
 
-    def _done(self, op: Op) -> Result:
+    def _run_op(self, op: Op) -> Result:
         if isinstance(op, GetOp):
-            found = self._found(op.namespace, op.key)
+            found = self._find_item(op.namespace, op.key)
             return found[1] if found else None
         if isinstance(op, PutOp):
             return self._put(op)
         if isinstance(op, SearchOp):
-            return list(self._searched(op))
+            return list(self._search_items(op))
         return self._namespaces(op)
 
-    def _found(self, namespace: tuple[str, ...], key: str) -> tuple[Found, Item] | None:
+    def _find_item(self, namespace: tuple[str, ...], key: str) -> tuple[Found, Item] | None:
         try:
             found = self._memory.get(_name(namespace, key))
         except NotFound:
             return None
         item = _item(found)
-        return (found, self._dated(found, item)) if item is not None else None
+        return (found, self._set_created(found, item)) if item is not None else None
 
-    def _dated(self, found: Found, item: Item) -> Item:
+    def _set_created(self, found: Found, item: Item) -> Item:
         steps = self._memory.history(found.file)
         if steps:
             item.created_at = datetime.fromtimestamp(steps[0].at, UTC)
         return item
 
     def _put(self, op: PutOp) -> None:
-        known = self._found(op.namespace, op.key)
+        known = self._find_item(op.namespace, op.key)
         if op.value is None:
             if known:
                 self._memory.remove(known[0].file)
@@ -99,7 +99,7 @@ class ReverieStore(BaseStore):
         else:
             self._memory.add(body, name=_name(op.namespace, op.key), type="reference")
 
-    def _searched(self, op: SearchOp) -> Iterator[SearchItem]:
+    def _search_items(self, op: SearchOp) -> Iterator[SearchItem]:
         every = self._memory.list()
         if op.query:
             every = self._memory.search(op.query, limit=_MOST)
@@ -111,7 +111,7 @@ class ReverieStore(BaseStore):
             and _fits(item.value, op.filter or {})
         ]
         for found, item in fits[op.offset : op.offset + op.limit]:
-            self._dated(found, item)
+            self._set_created(found, item)
             score = found.score if op.query else None
             yield SearchItem(
                 item.namespace, item.key, item.value, item.created_at, item.updated_at, score

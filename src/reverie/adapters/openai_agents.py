@@ -19,8 +19,7 @@ from agents.memory import Session, SessionABC
 from agents.run_config import CallModelData, ModelInputData
 from agents.tool import ToolOutputImage, ToolOutputText
 
-from reverie.api.conversations import Conversations, FitterOptions
-from reverie.api.dialects import Value, pictures_in, said_in
+from reverie.context.conversations import Conversations, FitterOptions, Value, pictures_in, said_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
     from agents.items import TResponseInputItem
     from agents.tool_context import ToolContext
 
-    from reverie.api.memory import Memory
-    from reverie.tools.toolset import Offer
+    from reverie.memory.memory import Memory
+    from reverie.toolbox.toolset import Offer
     from reverie.world import Notice
 
 __all__ = ["ReverieSession"]

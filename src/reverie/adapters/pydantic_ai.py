@@ -18,8 +18,15 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.tools import RunContext, Tool
 from pydantic_ai.toolsets import FunctionToolset
 
-from reverie.api.conversations import Conversations, FitterOptions
-from reverie.api.dialects import ASIDE, Value, kept_blocks, pictures_in, said_in
+from reverie.context.conversations import (
+    ASIDE,
+    Conversations,
+    FitterOptions,
+    Value,
+    kept_blocks,
+    pictures_in,
+    said_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,7 +35,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.run import AgentRunResult
 
-    from reverie.api.memory import Memory
+    from reverie.memory.memory import Memory
     from reverie.world import Notice
 
 __all__ = ["Reverie"]
@@ -47,7 +54,7 @@ class Reverie(AbstractCapability[Any]):
         **options: Unpack[FitterOptions],
     ) -> None:
         self.conversations = Conversations(
-            _Dialect(),
+            _PydanticMessages(),
             memory=memory,
             learns=learns,
             names=names,
@@ -98,7 +105,7 @@ def _name(ctx: RunContext[Any]) -> str:
     return ctx.conversation_id or ctx.run_id or ""
 
 
-class _Dialect:
+class _PydanticMessages:
     """A request's parts are blocks of the user's, a response's blocks of the model's."""
 
     def read(self, message: theirs.ModelMessage) -> list[Value]:
@@ -145,7 +152,7 @@ def _sections(message: theirs.ModelMessage) -> list[tuple[str, list[tuple[Value,
     out: list[tuple[str, list[tuple[Value, Any]]]] = []
     for part in message.parts:
         is_answer = isinstance(message, theirs.ModelResponse)
-        blocks = [_answered(part)] if is_answer else _asked(part)
+        blocks = [_response_block(part)] if is_answer else _request_blocks(part)
         role = "assistant" if is_answer else "user"
         if not is_answer and any(block["type"] == ASIDE for block in blocks):
             role = ASIDE
@@ -155,7 +162,7 @@ def _sections(message: theirs.ModelMessage) -> list[tuple[str, list[tuple[Value,
     return out
 
 
-def _asked(part: Any) -> list[Value]:
+def _request_blocks(part: Any) -> list[Value]:
     """A part of a request."""
     if isinstance(part, theirs.UserPromptPart):
         given = [part.content] if isinstance(part.content, str) else part.content
@@ -171,7 +178,7 @@ def _asked(part: Any) -> list[Value]:
     return [_as_it_is(part)]
 
 
-def _answered(part: Any) -> Value:
+def _response_block(part: Any) -> Value:
     """A part of a response."""
     if isinstance(part, theirs.TextPart):
         return {"type": "text", "text": part.content}

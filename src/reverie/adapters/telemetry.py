@@ -1,4 +1,6 @@
-"""OpenTelemetry: spans and metrics of sessions, by the GenAI conventions. Off unless asked for.
+"""OpenTelemetry, GenAI conventions.
+
+OpenTelemetry: spans and metrics of sessions, by the GenAI conventions. Off unless asked for.
 
     from reverie.adapters import telemetry
     telemetry.enable()                       # to the providers that the process has
@@ -20,8 +22,8 @@ from opentelemetry import metrics, trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 import reverie
-from reverie import watching
-from reverie.adapters import gen_ai
+from reverie import observer
+from reverie.observer import ObservedConversation, WorkKind
 from reverie.session.budget import weight
 from reverie.transcript.blocks import Block, text_of
 from reverie.transcript.records import (
@@ -34,7 +36,6 @@ from reverie.transcript.records import (
     Usage,
     UserMessage,
 )
-from reverie.watching import WatchedConversation, WorkKind
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
@@ -60,7 +61,7 @@ def enable(
         metrics.get_meter("reverie", reverie.__version__, meter_provider),
         texts,
     )
-    watching.put(made)
+    observer.put(made)
     return made
 
 
@@ -78,7 +79,7 @@ def from_environment(wanted: str) -> Telemetry:
 
 
 @dataclass
-class _Open:
+class _ConversationSpans:
     """What is going on in one conversation."""
 
     span: Span | None = None  # its turn, or the agent's whole life
@@ -92,12 +93,12 @@ class Telemetry:
 
     def __init__(self, tracer: trace.Tracer, meter: metrics.Meter, texts: bool) -> None:
         self._tracer, self._texts = tracer, texts
-        self._open: dict[tuple[str, str], _Open] = {}
+        self._open: dict[tuple[str, str], _ConversationSpans] = {}
         self._projects: set[str] = set()
         about = "Number of input and output tokens used"
-        self._tokens = meter.create_histogram(gen_ai.GEN_AI_CLIENT_TOKEN_USAGE, "{token}", about)
+        self._tokens = meter.create_histogram(GEN_AI_CLIENT_TOKEN_USAGE, "{token}", about)
         about = "How long a request took"
-        self._duration = meter.create_histogram(gen_ai.GEN_AI_CLIENT_OPERATION_DURATION, "s", about)
+        self._duration = meter.create_histogram(GEN_AI_CLIENT_OPERATION_DURATION, "s", about)
         about = "What requests cost, in input tokens"
         self._cost = meter.create_counter(COST, "{token}", about)
         about = "The part of a request that was read from the prompt cache"
@@ -106,19 +107,19 @@ class Telemetry:
         meter.create_observable_gauge(POLLUTION, [self._pollution], "1", about)
 
     def disable(self) -> None:
-        watching.take_away(self)
+        observer.take_away(self)
 
     # --- what a watcher is told
 
-    def saw(self, of: WatchedConversation, entries: Sequence[Entry]) -> None:
+    def saw(self, of: ObservedConversation, entries: Sequence[Entry]) -> None:
         if of.project:
             self._projects.add(of.project)
-        known = self._open.setdefault((of.session, of.agent), _Open())
+        known = self._open.setdefault((of.session, of.agent), _ConversationSpans())
         for entry in entries:
             known.last = entry.at
             self._entry(of, known, entry)
 
-    def _entry(self, of: WatchedConversation, known: _Open, entry: Entry) -> None:
+    def _entry(self, of: ObservedConversation, known: _ConversationSpans, entry: Entry) -> None:
         match entry.record:
             case UserMessage() as said:
                 if known.span is None and (of.agent or said.origin == "user"):
@@ -128,21 +129,21 @@ class Telemetry:
             case Sent():
                 known.sent = entry.at
             case AssistantMessage() as answer:
-                self._answered(of, known, answer, entry.at)
+                self._record_answer(of, known, answer, entry.at)
             case RequestRefused() as refused:
-                self._failed(of, known, refused.error, entry.at)
+                self._record_failure(of, known, refused.error, entry.at)
             case TurnEnded() as ended if known.span is not None:
                 known.span.set_attribute("reverie.turn.outcome", ended.outcome)
-                self._ended(known, entry.at)
+                self._end_span(known, entry.at)
             case ForkEnded() as ended if (of.session, ended.agent) not in self._open:
-                self._used(ended.usage, of, {gen_ai.GEN_AI_OPERATION_NAME: "chat"}, ended.source)
+                self._record_usage(ended.usage, of, {GEN_AI_OPERATION_NAME: "chat"}, ended.source)
             case _:
                 pass
 
-    def closed(self, of: WatchedConversation, at: float) -> None:
+    def closed(self, of: ObservedConversation, at: float) -> None:
         known = self._open.pop((of.session, of.agent), None)
         if known is not None:
-            self._ended(known, known.last if of.agent else at)
+            self._end_span(known, known.last if of.agent else at)
 
     def ran(
         self,
@@ -153,12 +154,10 @@ class Telemetry:
         error: str,
     ) -> None:
         begun, ended = times
-        about = {f"reverie.{kind}.name": name, gen_ai.GEN_AI_CONVERSATION_ID: session}
+        about = {f"reverie.{kind}.name": name, GEN_AI_CONVERSATION_ID: session}
         span = self._span(f"reverie.{kind} {name}", self._open.get((session, "")), begun, about)
         if error:
-            span.set_attribute(
-                gen_ai.ERROR_TYPE, error.partition(":")[0] if self._texts else "failed"
-            )
+            span.set_attribute(ERROR_TYPE, error.partition(":")[0] if self._texts else "failed")
             span.set_status(Status(StatusCode.ERROR))
         span.end(_ns(ended))
 
@@ -167,7 +166,7 @@ class Telemetry:
     def _span(
         self,
         name: str,
-        within: _Open | None,
+        within: _ConversationSpans | None,
         at: float,
         about: dict[str, Any],
         kind: SpanKind = SpanKind.INTERNAL,
@@ -176,76 +175,86 @@ class Telemetry:
         context = trace.set_span_in_context(above) if above is not None else None
         return self._tracer.start_span(name, context, kind, about, start_time=_ns(at))
 
-    def _began(self, of: WatchedConversation, at: float) -> Span:
+    def _began(self, of: ObservedConversation, at: float) -> Span:
         """A turn of the session's own, or an agent behind it."""
         name = of.source if of.agent else "reverie"
         about: dict[str, Any] = {
-            gen_ai.GEN_AI_OPERATION_NAME: "invoke_agent",
-            gen_ai.GEN_AI_AGENT_NAME: name,
-            gen_ai.GEN_AI_CONVERSATION_ID: of.session,
+            GEN_AI_OPERATION_NAME: "invoke_agent",
+            GEN_AI_AGENT_NAME: name,
+            GEN_AI_CONVERSATION_ID: of.session,
         }
         if of.agent:
-            about[gen_ai.GEN_AI_AGENT_ID] = of.agent
+            about[GEN_AI_AGENT_ID] = of.agent
         main = self._open.get((of.session, "")) if of.agent else None
         return self._span(f"invoke_agent {name}", main, at, about)
 
-    def _ended(self, known: _Open, at: float) -> None:
+    def _end_span(self, known: _ConversationSpans, at: float) -> None:
         if known.span is not None:
             known.span.end(_ns(at))
             known.span = None
 
-    def _answered(
-        self, of: WatchedConversation, known: _Open, answer: AssistantMessage, at: float
+    def _record_answer(
+        self,
+        of: ObservedConversation,
+        known: _ConversationSpans,
+        answer: AssistantMessage,
+        at: float,
     ) -> None:
         about: dict[str, Any] = {
-            gen_ai.GEN_AI_OPERATION_NAME: "chat",
-            gen_ai.GEN_AI_PROVIDER_NAME: answer.provider or "unknown",
-            gen_ai.GEN_AI_RESPONSE_MODEL: answer.model or "unknown",
+            GEN_AI_OPERATION_NAME: "chat",
+            GEN_AI_PROVIDER_NAME: answer.provider or "unknown",
+            GEN_AI_RESPONSE_MODEL: answer.model or "unknown",
         }
         usage, begun = answer.usage or Usage(), known.sent or at
         span = self._round(of, known, about, begun)
         span.set_attributes(
             {
-                gen_ai.GEN_AI_RESPONSE_ID: answer.message_id,
-                gen_ai.GEN_AI_RESPONSE_FINISH_REASONS: (answer.stop_reason,),
-                gen_ai.GEN_AI_USAGE_INPUT_TOKENS: usage.input,
-                gen_ai.GEN_AI_USAGE_OUTPUT_TOKENS: usage.output,
-                gen_ai.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: usage.read,
-                gen_ai.GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS: usage.written,
+                GEN_AI_RESPONSE_ID: answer.message_id,
+                GEN_AI_RESPONSE_FINISH_REASONS: (answer.stop_reason,),
+                GEN_AI_USAGE_INPUT_TOKENS: usage.input,
+                GEN_AI_USAGE_OUTPUT_TOKENS: usage.output,
+                GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: usage.read,
+                GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS: usage.written,
             }
         )
         if self._texts:
             said = [{"role": "assistant", "parts": list(_parts(answer.blocks))}]
-            span.set_attribute(gen_ai.GEN_AI_INPUT_MESSAGES, _json(known.said))
-            span.set_attribute(gen_ai.GEN_AI_OUTPUT_MESSAGES, _json(said))
+            span.set_attribute(GEN_AI_INPUT_MESSAGES, _json(known.said))
+            span.set_attribute(GEN_AI_OUTPUT_MESSAGES, _json(said))
             known.said = []
         span.end(_ns(at))
         known.sent = 0.0
         self._duration.record(max(0.0, at - begun), {**about, SOURCE: of.source})
-        self._used(usage, of, about, of.source)
+        self._record_usage(usage, of, about, of.source)
 
-    def _failed(self, of: WatchedConversation, known: _Open, error: str, at: float) -> None:
-        about: dict[str, Any] = {gen_ai.GEN_AI_OPERATION_NAME: "chat"}
+    def _record_failure(
+        self, of: ObservedConversation, known: _ConversationSpans, error: str, at: float
+    ) -> None:
+        about: dict[str, Any] = {GEN_AI_OPERATION_NAME: "chat"}
         span = self._round(of, known, about, known.sent or at)
-        span.set_attribute(gen_ai.ERROR_TYPE, error if self._texts and error else "refused")
+        span.set_attribute(ERROR_TYPE, error if self._texts and error else "refused")
         span.set_status(Status(StatusCode.ERROR))
         span.end(_ns(at))
 
     def _round(
-        self, of: WatchedConversation, known: _Open, about: dict[str, Any], begun: float
+        self,
+        of: ObservedConversation,
+        known: _ConversationSpans,
+        about: dict[str, Any],
+        begun: float,
     ) -> Span:
-        model = about.get(gen_ai.GEN_AI_RESPONSE_MODEL, "")
-        more = {**about, gen_ai.GEN_AI_CONVERSATION_ID: of.session, SOURCE: of.source}
+        model = about.get(GEN_AI_RESPONSE_MODEL, "")
+        more = {**about, GEN_AI_CONVERSATION_ID: of.session, SOURCE: of.source}
         return self._span(f"chat {model}".strip(), known, begun, more, SpanKind.CLIENT)
 
     # --- metrics
 
-    def _used(
-        self, usage: Usage, of: WatchedConversation, about: dict[str, Any], source: str
+    def _record_usage(
+        self, usage: Usage, of: ObservedConversation, about: dict[str, Any], source: str
     ) -> None:
         known = {**about, SOURCE: source}
         for kind, count in (("input", usage.input), ("output", usage.output)):
-            self._tokens.record(count, {**known, gen_ai.GEN_AI_TOKEN_TYPE: kind})
+            self._tokens.record(count, {**known, GEN_AI_TOKEN_TYPE: kind})
         self._cost.add(weight(usage, of.settings), known)
         if usage.input:
             self._hits.record(usage.hit_rate, known)
@@ -255,8 +264,8 @@ class Telemetry:
         del options
         from opentelemetry.metrics import Observation
 
+        from reverie.reports.stats import last_checked
         from reverie.store.project import Project
-        from reverie.upkeep.stats import last_checked
 
         for project in sorted(self._projects):
             known = last_checked(Project.at(Path(project)))
@@ -286,3 +295,26 @@ def _parts(blocks: Iterable[Block]) -> Iterator[dict[str, Any]]:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+# --- Names of OpenTelemetry's GenAI conventions that we use; a test holds them to those installed.
+
+
+GEN_AI_AGENT_ID = "gen_ai.agent.id"
+GEN_AI_AGENT_NAME = "gen_ai.agent.name"
+GEN_AI_CONVERSATION_ID = "gen_ai.conversation.id"
+GEN_AI_INPUT_MESSAGES = "gen_ai.input.messages"
+GEN_AI_OPERATION_NAME = "gen_ai.operation.name"
+GEN_AI_OUTPUT_MESSAGES = "gen_ai.output.messages"
+GEN_AI_PROVIDER_NAME = "gen_ai.provider.name"
+GEN_AI_RESPONSE_FINISH_REASONS = "gen_ai.response.finish_reasons"
+GEN_AI_RESPONSE_ID = "gen_ai.response.id"
+GEN_AI_RESPONSE_MODEL = "gen_ai.response.model"
+GEN_AI_TOKEN_TYPE = "gen_ai.token.type"
+GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS = "gen_ai.usage.cache_creation.input_tokens"
+GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS = "gen_ai.usage.cache_read.input_tokens"
+GEN_AI_USAGE_INPUT_TOKENS = "gen_ai.usage.input_tokens"
+GEN_AI_USAGE_OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+GEN_AI_CLIENT_TOKEN_USAGE = "gen_ai.client.token.usage"
+GEN_AI_CLIENT_OPERATION_DURATION = "gen_ai.client.operation.duration"
+ERROR_TYPE = "error.type"

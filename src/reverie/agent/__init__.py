@@ -8,17 +8,16 @@ __getattr__ = offered(
     __name__,
     {
         "agent": "Agent AgentOptions",
+        "blocking_types": "BlockingAgent BlockingSession",
         "builder": "open_agent",
-        "mail.abroad": "Abroad own_folder received",
-        "mail.lead": "LeadMail",
-        "mail.letters": "LeadKeys Letter MAX_TEXT TeammateKeys decode delivered encode",
-        "mail.mailbox": "MAX_SET_ASIDE MAX_TAKEN MAX_WAITING Mailbox",
-        "mail.nats": "NatsBridge",
-        "mail.post": "Post Tray",
-        "memory": "AgentMemory open_agent_memory",
-        "place": "project_at surroundings thinking_options",
-        "recall_tools": "PASSAGE around",
-        "subagents.doing": "ASK TAIL doing phrase",
-        "subagents.types": "AgentTypes BUILT_IN EXPLORE READ_ONLY find_types is_cheaper",
+        "mail.mailbox": "AgentInbox InMemoryQueue LeaderMailboxes MAX_SET_ASIDE MAX_TAKEN "
+        "MAX_TAKEN_CHARACTERS MAX_WAITING Mailbox",
+        "mail.messages": "AgentMessage LeaderKeys MAX_TEXT TeammateKeys decode delivered_numbers "
+        "encode",
+        "mail.remote": "NatsBridge RemoteMail own_folder parse_message",
+        "subagents.registry": "AgentTypes BUILT_IN EXPLORE MAX_BYTES READ_ONLY find_types "
+        "is_cheaper",
+        "subagents.runner": "ASK TAIL doing phrase",
+        "tools": "PASSAGE around recall_tools",
     },
 )

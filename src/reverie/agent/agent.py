@@ -17,43 +17,43 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import anyio
 
-from reverie.concurrency import Holding
+from reverie.concurrency import OpenState
 from reverie.errors import NotAvailable
-from reverie.session.jobs import OwnTasks
+from reverie.session.jobs import LoopTasks
 from reverie.session.loop import run_turn
 from reverie.session.options import SessionOptions
-from reverie.session.recall.select import sealed
+from reverie.session.recall.selection import replaced_ids
 from reverie.session.rules import TurnRules
 from reverie.session.turn import (
     Event,
     Inbox,
     OnEvent,
-    Spend,
     Turn,
     TurnEvent,
     TurnLimits,
     TurnResult,
+    TurnUsage,
     ignore_event,
 )
-from reverie.tools.toolset import check_arguments, takes
+from reverie.toolbox.toolset import check_arguments, takes
 from reverie.wire.reply import Addable
 
 if TYPE_CHECKING:
     from reverie import Memory
     from reverie.agent.builder import AgentBuilder as InnerAgent
-    from reverie.agent.subagents.crew import Crew
-    from reverie.agent.subagents.roster import Member
+    from reverie.agent.subagents.pool import AgentPool
+    from reverie.agent.subagents.registry import AgentRecord
     from reverie.session.attachments import Attachments
     from reverie.session.hooks import Hooks
-    from reverie.session.recall.index import MemoryIndex
+    from reverie.session.recall.project_index import MemoryIndex
     from reverie.session.report import Report
     from reverie.session.rules import ProjectRules
     from reverie.session.session import Session
-    from reverie.store.memories import Memories
-    from reverie.tools import Toolbox
-    from reverie.tools.background import BackgroundShells
-    from reverie.tools.permissions import PermissionAnswer, Question, Verdict
-    from reverie.tools.tool import Tool
+    from reverie.store.memory_store import MemoryStore
+    from reverie.toolbox.permissions import PermissionAnswer, Question, Verdict
+    from reverie.toolbox.shell import BackgroundShells
+    from reverie.toolbox.tool import Tool
+    from reverie.toolbox.toolbox import Toolbox
 
 P = ParamSpec("P")
 ARGUMENTS = (
@@ -91,20 +91,20 @@ class TurnTaker:
     toolbox: Toolbox
     hooks: Hooks
     attachments: Attachments
-    holding: Holding
+    holding: OpenState
 
     def __init__(self, inner: InnerAgent) -> None:
         self.model = inner.model
         self.limits = inner.options.limits or TurnLimits()
-        self.spend = Spend()
+        self.spend = TurnUsage()
         self.inbox = Inbox()
         self.rules: ProjectRules | None = None  # of the user's, that calls are held against
-        self.crew: Crew | None = None
+        self.crew: AgentPool | None = None
 
     def begin(self, session: Session) -> None:
         """Take the session that is open now."""
         self._session = session
-        self.holding = Holding("agent", session.id)
+        self.holding = OpenState("agent", session.id)
 
     @property
     def session(self) -> Session:
@@ -136,7 +136,7 @@ class TurnTaker:
         return TurnRules(self.rules, world.say, world.clock.now, session.id, can_ask=True)
 
     @property
-    def memories(self) -> Memories | None:
+    def memories(self) -> MemoryStore | None:
         """None where memory is off, private or not to be had."""
         return self.session.memories
 
@@ -152,10 +152,10 @@ class TurnTaker:
     @property
     def sealed(self) -> frozenset[str]:
         """The messages that are out of its context."""
-        return sealed(self.session.view)
+        return replaced_ids(self.session.view)
 
     @property
-    def led_crew(self) -> Crew:
+    def led_crew(self) -> AgentPool:
         """Its agents; NotAvailable where it has none."""
         if self.crew is None:
             raise NotAvailable("this session has no agents", where=self.session.id)
@@ -173,18 +173,18 @@ class TurnTaker:
         return (*agents, *self.session.jobs.running, *(shells.running if shells else ()))
 
     @property
-    def at_work(self) -> tuple[Member, ...]:
+    def at_work(self) -> tuple[AgentRecord, ...]:
         """Its agents that are not over."""
         return () if self.crew is None else self.crew.running
 
     @property
-    def over(self) -> tuple[Member, ...]:
+    def over(self) -> tuple[AgentRecord, ...]:
         """Its agents that are."""
         known = () if self.crew is None else self.crew.members.values()
         return tuple(one for one in known if not one.is_open)
 
     def _shells(self) -> BackgroundShells | None:
-        from reverie.tools.background import BackgroundShells
+        from reverie.toolbox.shell import BackgroundShells
 
         found = self.toolbox.context.shells
         return found if isinstance(found, BackgroundShells) else None
@@ -273,7 +273,7 @@ async def _stream_turn(agent: Agent, prompt: str) -> AsyncGenerator[Event | Turn
     """A turn in a task of its own, told as it happens; closing this ends it."""
     put, take = anyio.create_memory_object_stream[Event | Turn](math.inf)
     failed: list[BaseException] = []
-    tasks = OwnTasks()
+    tasks = LoopTasks()
 
     def heard(event: TurnEvent) -> None:
         shown = Event.of(event)

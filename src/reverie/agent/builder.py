@@ -19,62 +19,57 @@ from uuid import uuid4
 import anyio
 
 import reverie
-from reverie import layers
 from reverie.agent.agent import Agent, AgentOptions
-from reverie.agent.leading import AgentNews, crew_of, lead_tools, types_here
-from reverie.agent.mcp import AgentServers, agent_servers
-from reverie.agent.memory import AgentMemory, open_agent_memory
-from reverie.agent.path_rules import PathRules
-from reverie.agent.place import head_context, project_at, system_prompt, thinking_options
-from reverie.agent.recall_tools import recall_tools
-from reverie.agent.subagents.types import AgentType
-from reverie.clock import SystemClock
-from reverie.embedded import EmbeddedModel
+from reverie.agent.attachments import McpAttachments, PathRules, agent_servers
+from reverie.agent.leader import AgentStatusSource, crew_of, lead_tools, types_here
+from reverie.agent.subagents.registry import AgentType
+from reverie.agent.tools import recall_tools
+from reverie.embedded.model import EmbeddedModel
 from reverie.errors import InvalidInput, StoreError
-from reverie.layers.own import pairs
+from reverie.layers.custom import pairs
+from reverie.layers.order import BEFORE_A_REQUEST, WHEN_ADDED
 from reverie.light import dataclass
-from reverie.providers.choose import model_for
+from reverie.memory.agent_memory import AgentMemory, open_agent_memory
+from reverie.observer import SystemClock
+from reverie.providers.selection import model_for
 from reverie.session.attachments import Attachments
-from reverie.session.compaction.restoring import Restoring
-from reverie.session.compaction.summariser import looked_up
+from reverie.session.compaction import looked_up
 from reverie.session.context import path_rules
-from reverie.session.extraction.log import LoggingFiles, log_tools
+from reverie.session.extraction.drafts import LoggingFiles, log_tools
 from reverie.session.hooks import Hooks, hooks_for
-from reverie.session.library import Library
+from reverie.session.library import SessionLibrary
 from reverie.session.open_memory import session_memory
-from reverie.session.options import Head
-from reverie.session.recall.select import selector_for
+from reverie.session.options import RequestHead
+from reverie.session.recall.selection import selector_for
+from reverie.session.request_head import head_context, project_at, system_prompt, thinking_options
+from reverie.session.restoration import ContextRestorer
 from reverie.session.rules import ProjectRules
 from reverie.session.session import Session, open_session
 from reverie.session.team import pull_at_start, shared_while_open
 from reverie.session.turn import Inbox
-from reverie.settings import Flags, Settings, environment
-from reverie.settings.claude import claude_settings
+from reverie.settings.catalog import Settings
+from reverie.settings.flags import Flags
+from reverie.settings.sources import claude_settings, environment
 from reverie.store.home import tool_results_folder
-from reverie.store.memories import Memories
+from reverie.store.memory_store import MemoryStore
 from reverie.store.project import Project
-from reverie.tools import (
+from reverie.toolbox.guard import Guards
+from reverie.toolbox.kit import snip_tool, standard
+from reverie.toolbox.memory_tools import memory_tools
+from reverie.toolbox.permission_rules import keep, load_rules
+from reverie.toolbox.permissions import (
     Asker,
     PermissionAnswer,
     PermissionPolicy,
     PermissionRoots,
     PermissionRule,
     Question,
-    Registry,
-    StoredResults,
-    Tool,
-    Toolbox,
-    ToolContext,
     Verdict,
-    keep,
-    load_rules,
-    standard,
 )
-from reverie.tools.guard import Guards
-from reverie.tools.memory_tools import memory_tools
-from reverie.tools.sandbox import Sandbox
-from reverie.tools.sealed import SealedCalls
-from reverie.tools.snip_tool import snip_tool
+from reverie.toolbox.read_back import SealedCalls
+from reverie.toolbox.sandbox import Sandbox
+from reverie.toolbox.tool import Registry, StoredResults, Tool, ToolContext
+from reverie.toolbox.toolbox import Toolbox
 from reverie.world import Clock, Model, Notice, Say, notice_listener, say_nothing
 
 SYSTEM = """\
@@ -135,27 +130,27 @@ class AgentBuilder:
             if self.tools.get(tool.name) is None:
                 self.tools.add(tool)
 
-    def attachments(self, servers: AgentServers) -> Attachments:
+    def attachments(self, servers: McpAttachments) -> Attachments:
         """What it is told by itself; the servers' tools have joined its own."""
         agent, project, settings = self.agent, self.project, self.project.settings
         servers.join(self.tools)
         each = settings.restore_skill_tokens * settings.text_bytes_per_token
         rules = path_rules(project)
         top = project.worktree
-        news = AgentNews(lambda: agent.crew)
+        news = AgentStatusSource(lambda: agent.crew)
         reads = PathRules(rules, top, lambda: agent.toolbox.context.reads)
         return Attachments(top, bytes_each=each, sources=(servers, reads, news))
 
-    def session_options(self, servers: AgentServers) -> dict[str, Any]:
+    def session_options(self, servers: McpAttachments) -> dict[str, Any]:
         """What its session is opened with."""
         agent, options, project = self.agent, self.options, self.project
         own = options.layers
 
-        def fresh_head() -> Head:
+        def fresh_head() -> RequestHead:
             """The head as it is now, and the tools where servers announced others."""
             if servers.changed:
                 servers.join(self.tools)
-            return Head(
+            return RequestHead(
                 system=system_prompt(project, self.system, self.memories, self.say),
                 tools=self.tools.definitions() if servers.changed else (),
                 context=head_context(project, self.clock, self.memories, self.say),
@@ -180,7 +175,7 @@ class AgentBuilder:
             "new_id": options.new_id,
             "tool_limits": self.tools.limits(),
             "guards": guards_for(project, options.private, self.tools, context),
-            "around": Restoring(
+            "around": ContextRestorer(
                 lambda: agent.hooks,
                 agent.attachments,
                 context,
@@ -191,8 +186,8 @@ class AgentBuilder:
             "selector": selector_for(project.settings, project.environ, self.clock),
             "interactive": options.interactive,
             "ends_turns": True,
-            "when_added": layers.WHEN_ADDED if own is None else (),
-            "before_a_request": layers.BEFORE_A_REQUEST if own is None else pairs(own),
+            "when_added": WHEN_ADDED if own is None else (),
+            "before_a_request": BEFORE_A_REQUEST if own is None else pairs(own),
         }
 
     async def fill(self, stack: AsyncExitStack, asker: Asker | None) -> Agent:
@@ -329,7 +324,7 @@ async def _opened(box: Toolbox) -> AsyncGenerator[Toolbox]:
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class AgentRole:
     """What a session is, where it is an agent of some type."""
 
     tools: Registry
@@ -338,17 +333,19 @@ class Role:
     memory: AgentMemory | None = None
 
 
-def role_of(name: str, place: Project, tools: Registry, model: str, clock: Clock, say: Say) -> Role:
+def role_of(
+    name: str, place: Project, tools: Registry, model: str, clock: Clock, say: Say
+) -> AgentRole:
     """The role of that name; NotFound where there is no such type."""
     if not name:
-        return Role(tools)
+        return AgentRole(tools)
     found = types_here(place, tools, model, say).get(name)
     allowed = Registry([tool for tool in tools if found.allows(tool.name)])
     if found.memory is None:
-        return Role(allowed, found, found.prompt)
+        return AgentRole(allowed, found, found.prompt)
     memory = open_agent_memory(found.name, found.memory, place, now=clock.now, say=say)
     section = "" if memory is None else f"\n{memory.section}"
-    return Role(allowed, found, f"{found.prompt}{section}", memory)
+    return AgentRole(allowed, found, f"{found.prompt}{section}", memory)
 
 
 # --- its parts
@@ -359,7 +356,7 @@ def policy_for(
     session: Session,
     mode: Verdict,
     asker: Asker | None,
-    memories: Memories | AgentMemory | None,
+    memories: MemoryStore | AgentMemory | None,
     held: ProjectRules | None,
 ) -> PermissionPolicy:
     """What it may do unasked, what it asks for, and what it may not do."""
@@ -386,13 +383,13 @@ def guards_for(
     place: Project, private: bool, tools: Registry, context: Callable[[], ToolContext]
 ) -> Guards:
     """What background agents may do: read the project and its sessions, no more."""
-    library = Library.of(place, claim=not private)
+    library = SessionLibrary.of(place, claim=not private)
     refused = (place.home, Path(place.user_home) / ".ssh")
     return Guards(tools, context, (place.worktree, library.path), refused, Sandbox())
 
 
 def tool_context(
-    place: Project, session: Session, memories: Memories | None, role: AgentMemory | None = None
+    place: Project, session: Session, memories: MemoryStore | None, role: AgentMemory | None = None
 ) -> ToolContext:
     """What its tools work with: folders, files, what was stored."""
     stored: StoredResults | None = None
@@ -422,7 +419,7 @@ def tool_context(
     )
 
 
-def memory_tools_for(memories: Memories | None, flags: Flags) -> tuple[Tool, ...]:
+def memory_tools_for(memories: MemoryStore | None, flags: Flags) -> tuple[Tool, ...]:
     """Remember and Forget; where a daily log is kept, they add to it."""
     if memories is None:
         return ()

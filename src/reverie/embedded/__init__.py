@@ -7,25 +7,23 @@ task has a module of its own and one row in `model.ANSWERS`.
 
 from __future__ import annotations
 
-from reverie.embedded.model import ANSWERS, NAME, Answer, EmbeddedModel
 from reverie.lazy import offered
-
-__all__ = ["ANSWERS", "NAME", "Answer", "EmbeddedModel"]
 
 __getattr__ = offered(
     __name__,
     {
-        "chat.phrases": "CHINESE ENGLISH",
-        "chat.requests": "TESTS asked",
-        "extraction.answer": "NOTHING edit_between shown_text",
-        "extraction.dates": "is_ahead said_on",
-        "extraction.findings": "findings",
-        "extraction.never": "never",
-        "extraction.words": "FoundFact UserTurn own sentences",
+        "dates": "is_ahead said_on",
+        "dream": "answer_dream",
+        "exclusions": "never",
+        "extraction": "NOTHING_TO_SAVE answer_extraction edit_between shown_text",
+        "findings": "find_facts",
         "history": "LOOKED_AT",
-        "notes.lines": "fitted purpose",
-        "selecting": "selected",
-        "summary.salience": "user_words work",
-        "summary.sheet": "HEADINGS Sheet UserWords allowed shortened user_lines",
+        "model": "ANSWERS EmbeddedModel answer_selection select_files",
+        "notes": "DONE FAILED NOTHING answer_notes lines_within purpose",
+        "requests": "CHINESE ENGLISH MAX TESTS parse_requests",
+        "salience": "user_words work",
+        "sentences": "ExtractedFact UserTurn own split_sentences",
+        "summary": "HEADINGS NONE SummaryBuilder UserQuote answer_summary largest_share "
+        "shorten_words user_lines",
     },
 )

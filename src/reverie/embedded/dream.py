@@ -19,19 +19,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from reverie.consolidation.edits import FixResult
+from reverie.consolidation.facts import RemovalReason, reasons_block
+from reverie.consolidation.fixes import files_after, fix_folder
+from reverie.consolidation.folder import logs
+from reverie.consolidation.lint import CheckInput, LintReport, check
 from reverie.embedded import history
 from reverie.embedded.history import ConversationHistory, PastCall, call_block
 from reverie.errors import ScanFailed
-from reverie.memory import secrets
-from reverie.memory.claims import Claim, claims
-from reverie.memory.facts import Reason, reasons_block
-from reverie.memory.format.entry import is_index, is_topic
-from reverie.memory.hygiene.check import CheckInput, HygieneReport, check
-from reverie.memory.hygiene.reading import logs
-from reverie.memory.ranking import IndexLimits
-from reverie.memory.repair.edits import Repaired
-from reverie.memory.repair.repair import kept, repaired
+from reverie.secrets.scanner import scan
 from reverie.text.format import plural
+from reverie.topics.claims import Claim, find_claims
+from reverie.topics.entry import is_index, is_topic
+from reverie.topics.manifest import IndexLimits
 from reverie.transcript.blocks import Block, Json, text_block
 from reverie.transcript.tasks import DreamTask
 from reverie.wire.request import Request
@@ -51,7 +51,7 @@ _EMPTY = "(the file is empty)"
 _OF_RULES = ("rule", "calls")  # findings that are told of rules in doubt already
 
 
-def answer(request: Request) -> Sequence[Block]:
+def answer_dream(request: Request) -> Sequence[Block]:
     """The next step of a dream."""
     task = request.task
     if not isinstance(task, DreamTask) or not task.folder:
@@ -78,7 +78,7 @@ class DreamCall:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _PartialFile:
     """A file as far as it was read."""
 
     size: int
@@ -112,7 +112,7 @@ class _Dream:
         self.said = said
         self.base = task.folder.rstrip("/")
         self.folders: dict[str, bool] = {"": False}  # listed or not
-        self.files: dict[str, _Seen] = {}
+        self.files: dict[str, _PartialFile] = {}
         self.unseen = 0
         self.gone: dict[str, bool] = {}
         self.failed: dict[str, str] = {}
@@ -143,7 +143,7 @@ class _Dream:
             if found["folder"]:
                 self.folders.setdefault(key, False)
             elif key.lower().endswith(".md"):
-                self.files.setdefault(key, _Seen(int(found["size"].replace(",", ""))))
+                self.files.setdefault(key, _PartialFile(int(found["size"].replace(",", ""))))
 
     def was_read(self, call: PastCall, text: str, error: bool) -> None:
         seen = self.files.get(self.key(call.path))
@@ -214,14 +214,14 @@ class _Dream:
             return []
         if any(call.name == "Glob" for call in self.said.calls):
             return []
-        paths = self._named()[:LOOKED_UP]
+        paths = self._named_paths()[:LOOKED_UP]
         return [DreamCall("Glob", {"pattern": path, "path": self.task.root}) for path in paths]
 
-    def _named(self) -> list[str]:
+    def _named_paths(self) -> list[str]:
         """The paths that memories name, those of the newest first."""
         times = {one.file: one.saved for one in self.task.memories}
         texts = sorted(self.texts().items(), key=lambda item: (-times.get(item[0], 0.0), item[0]))
-        found = (one for key, data in texts if is_topic(key) for one in claims(data.decode()))
+        found = (one for key, data in texts if is_topic(key) for one in find_claims(data.decode()))
         paths = (one.text for one in found if one.kind == "path" and one.sure and "/" in one.text)
         return [p for p in dict.fromkeys(paths) if p[0] not in "/~." and not p.endswith("/")]
 
@@ -258,11 +258,11 @@ class _Dream:
     def _present(self, claim: Claim) -> bool:
         return not self.gone.get(claim.text, False)
 
-    def done(self) -> Repaired:
+    def done(self) -> FixResult:
         """The repairs; none where the folder could not be seen whole."""
         given = self.given()
         if self.blind():
-            return Repaired({})
+            return FixResult({})
         rows = tuple(sorted(given.files.items()))
         times = tuple(sorted(given.times.items()))
         return _worked_out(rows, times, given.now, given.limits, given.unread)
@@ -286,7 +286,7 @@ class _Dream:
     def summary(self) -> str:
         done = self.done()
         given = self.given()
-        after = kept(given, done)
+        after = files_after(given, done)
         report = check(replace(given, files=after))
         counts: dict[str, int] = {}
         for one in done.edits:
@@ -303,10 +303,10 @@ class _Dream:
         ]
         return "\n".join([*rows, "", reasons_block(self._reasons(done))])
 
-    def _reasons(self, done: Repaired) -> tuple[Reason, ...]:
+    def _reasons(self, done: FixResult) -> tuple[RemovalReason, ...]:
         return tuple(one for one in done.reasons if one.file not in self.failed)
 
-    def _left(self, report: HygieneReport) -> Iterator[str]:
+    def _left(self, report: LintReport) -> Iterator[str]:
         for rule in self.task.rules:
             yield f"left: rule {rule.file}: {'; '.join(filter(None, (*rule.doubts, rule.did)))}"
         if self.task.rules:
@@ -347,16 +347,16 @@ def _worked_out(
     now: float,
     limits: IndexLimits,
     unread: frozenset[str],
-) -> Repaired:
+) -> FixResult:
     """The repairs of a folder: the same for the same texts, so not worked out every round."""
     clean = {key: data for key, data in files if not _has_secret(key, data)}
     left = unread | frozenset(key for key, _ in files if key not in clean)
-    return repaired(CheckInput(clean, dict(times), now, limits, unread=left))
+    return fix_folder(CheckInput(clean, dict(times), now, limits, unread=left))
 
 
 def _has_secret(key: str, data: bytes) -> bool:
     """A file with a secret is left as it lies: no repair carries it to another."""
     try:
-        return bool(secrets.scan(data, key))
+        return bool(scan(data, key))
     except ScanFailed:
         return True

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from reverie.errors import InvalidMessage
-from reverie.memory.format.frontmatter import parse
-from reverie.memory.instructions import whole_memories
 from reverie.text.format import cut_line
-from reverie.text.untrusted import inside
+from reverie.text.safety import inside
+from reverie.topics.frontmatter import parse_frontmatter
+from reverie.topics.instructions import whole_memories
 from reverie.transcript.blocks import Block, Json, Object, block_of, elements
 from reverie.transcript.messages import HEAD, Message
 from reverie.wire.request import Request
@@ -41,7 +41,7 @@ MAY_CHANGE = frozenset({"Write", "Edit", "Bash", "Remember", "Forget"})
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SpokenText:
     """Words of one message; messages are numbered from 1."""
 
     role: str  # or STAND, where they stand for earlier rounds
@@ -81,7 +81,7 @@ class CallOutcome:
 class ConversationHistory:
     """A conversation, read once."""
 
-    said: tuple[Said, ...] = ()
+    said: tuple[SpokenText, ...] = ()
     calls: tuple[PastCall, ...] = ()
     outcomes: tuple[CallOutcome, ...] = ()
     last: int = 0  # the number of the last message
@@ -89,13 +89,13 @@ class ConversationHistory:
     tools: frozenset[str] = frozenset()
 
     @property
-    def newest(self) -> Said:
+    def newest(self) -> SpokenText:
         """The words the user said last."""
         mine = [s for s in self.said if s.role == "user"]
-        return mine[-1] if mine else Said("user", "", 0)
+        return mine[-1] if mine else SpokenText("user", "", 0)
 
     @property
-    def earlier(self) -> tuple[Said, ...]:
+    def earlier(self) -> tuple[SpokenText, ...]:
         """Everything said before the newest words."""
         mine = [n for n, s in enumerate(self.said) if s.role == "user"]
         return self.said[: mine[-1]] if mine else ()
@@ -112,14 +112,16 @@ class ConversationHistory:
 
 
 def read(request: Request) -> ConversationHistory:
-    said: list[Said] = []
+    said: list[SpokenText] = []
     calls: dict[str, PastCall] = {}
     outcomes: list[CallOutcome] = []
     memories: dict[str, str] = {}
     number = 0
     for number, message in enumerate(request.messages(), 1):
-        memories.update(_recalled(message))
-        said += [Said(role, words, number) for role, words in _said(message) if words.strip()]
+        memories.update(_recalled_memories(message))
+        said += [
+            SpokenText(role, words, number) for role, words in _role_texts(message) if words.strip()
+        ]
         for piece in message.pieces:
             block = piece.block
             if block.type == "tool_use" and block.call:
@@ -139,7 +141,7 @@ def read(request: Request) -> ConversationHistory:
     )
 
 
-def _recalled(message: Message) -> Iterator[tuple[str, str]]:
+def _recalled_memories(message: Message) -> Iterator[tuple[str, str]]:
     """Memories that the head holds whole or a reminder brought: the file, and its body."""
     for piece in message.pieces:
         text = piece.block.get("text") if piece.block.type == "text" else ""
@@ -148,10 +150,13 @@ def _recalled(message: Message) -> Iterator[tuple[str, str]]:
         elif text.lstrip().startswith(REMINDER):
             for source, words in inside(text):
                 data = words.encode("utf-8", "replace")
-                yield source, data[parse(data).body :].decode("utf-8", "replace").strip()
+                yield (
+                    source,
+                    data[parse_frontmatter(data).body :].decode("utf-8", "replace").strip(),
+                )
 
 
-def _said(message: Message) -> Iterator[tuple[str, str]]:
+def _role_texts(message: Message) -> Iterator[tuple[str, str]]:
     """What stands for earlier rounds in a message, and what it says itself."""
     words = list(_words(message))
     stands = [text for text in words if text.startswith(STANDS)]
@@ -184,7 +189,7 @@ def clip(text: str, width: int = WIDTH) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class CallAsked:
+class RequestedCall:
     """One tool call that an answer asks for."""
 
     tool: str
@@ -196,8 +201,8 @@ class CallAsked:
         return self.tool in MAY_CHANGE
 
 
-def read_ask(path: str) -> CallAsked:
-    return CallAsked("Read", {"file_path": path})
+def read_ask(path: str) -> RequestedCall:
+    return RequestedCall("Read", {"file_path": path})
 
 
 def call_block(request: Request, used: set[str], name: str, given: dict[str, Json]) -> Block:

@@ -1,4 +1,6 @@
-"""`EmbeddedModel`: the embedded answers behind the port that every model stands behind.
+"""`EmbeddedModel`: tasks to answers, recall selection.
+
+`EmbeddedModel`: the embedded answers behind the port that every model stands behind.
 
 Each kind of task has one row in `ANSWERS`. An answer is a pure function from a request to the
 blocks of a reply: it reads the task and the messages, and never a clock, a file or a prompt of
@@ -10,20 +12,21 @@ no answer for is refused.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import TypeAlias
 
-from reverie.embedded import dream, selecting
-from reverie.embedded.chat import answer as chat
-from reverie.embedded.extraction import answer as extraction
-from reverie.embedded.notes import answer as notes
-from reverie.embedded.summary import answer as summary
+from reverie.embedded import chat, dream, extraction, notes, summary
 from reverie.errors import InvalidMessage, NotAvailable
-from reverie.settings import DEFAULTS, Settings
-from reverie.transcript.blocks import Block, estimate, parse
+from reverie.recall.ranker import Query
+from reverie.settings.catalog import DEFAULTS, Settings
+from reverie.text.tokens import terms
+from reverie.transcript.blocks import Block, dump, estimate, parse, text_block
 from reverie.transcript.records import Usage
+from reverie.transcript.tasks import KnownMemory, RecallTask
 from reverie.wire.reply import Delta, Reply
 from reverie.wire.request import Request
 from reverie.world import Capabilities, Event
@@ -32,14 +35,50 @@ NAME = "embedded"
 
 Answer: TypeAlias = Callable[[Request], Sequence[Block]]
 
+
+CLEAR = 0.5
+"""The share of a query's weight that a chosen memory holds."""
+LEAST = 2
+"""Words of the query that it has, where the query has so many."""
+
+
+def answer_selection(request: Request) -> Sequence[Block]:
+    """The blocks of a reply: one JSON object that names files."""
+    task = request.task
+    chosen = select_files(task) if isinstance(task, RecallTask) else ()
+    return [text_block(dump({"selected_memories": list(chosen)}))]
+
+
+def select_files(task: RecallTask) -> tuple[str, ...]:
+    """The files that clearly fit the query, best first; of equals the newer one."""
+    wanted = Query.of(task.query, 0.0).terms
+    known = [(memory, frozenset(terms(_line(memory)))) for memory in task.memories]
+    counts = Counter(term for _, held in known for term in held)
+    weights = {term: math.log(1 + len(known) / (1 + counts[term])) for term in wanted}
+    whole = sum(weights.values())
+    if not whole:
+        return ()
+    ranked: list[tuple[float, float, str]] = []
+    for memory, held in known:
+        found = [term for term in weights if term in held]
+        score = sum(weights[term] for term in found) / whole
+        if score >= CLEAR and len(found) >= min(LEAST, len(weights)):
+            ranked.append((-score, -memory.saved, memory.file))
+    return tuple(file for _, _, file in sorted(ranked)[: task.files])
+
+
+def _line(memory: KnownMemory) -> str:
+    return f"{memory.file.removesuffix('.md')} {memory.name} {memory.description}"
+
+
 ANSWERS: Mapping[str, Answer] = MappingProxyType(
     {
-        "main": chat.answer,
-        "session_memory": notes.answer,
-        "compact": summary.answer,
-        "extract_memories": extraction.answer,
-        "recall": selecting.answer,
-        "dream": dream.answer,
+        "main": chat.answer_chat,
+        "session_memory": notes.answer_notes,
+        "compact": summary.answer_summary,
+        "extract_memories": extraction.answer_extraction,
+        "recall": answer_selection,
+        "dream": dream.answer_dream,
     }
 )
 
@@ -104,11 +143,11 @@ def reply(request: Request, blocks: tuple[Block, ...]) -> Reply:
 
 def input_tokens(request: Request) -> int:
     """The rough count of SPEC §2 for all that was sent."""
-    head = _estimated(request.head.system) + _estimated(request.head.tools)
+    head = _estimate_array(request.head.system) + _estimate_array(request.head.tools)
     return head + sum(message.tokens for message in request.messages())
 
 
-def _estimated(array: str) -> int:
+def _estimate_array(array: str) -> int:
     try:
         return estimate(parse(array))
     except InvalidMessage:

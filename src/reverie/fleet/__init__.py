@@ -13,16 +13,14 @@ __getattr__ = offered(
     __name__,
     {
         "engine": "FleetWorker WorkerOptions enqueue init open_fleet",
-        "here": "ID LOCK at_work home_id lives",
-        "jobs": "Job JobEnd Progress TEAM TakenJob checked_kinds checked_tenant memory_id nightly "
-        "of_session",
         "ledger": "BEGUN FleetLedger TRIES",
-        "local": "FILE RunTotals open_local run_local",
-        "planning": "PlanRequest plan",
-        "rates": "Limits MeteredModel Rates Share TenantPurse WINDOW key_name set_budget spent "
-        "until_tomorrow",
-        "tables": "AT_ONCE KEPT_DAYS",
-        "words": "REASONS in_words",
-        "work": "BACKOFF FleetTask JobWork LOG TASKS Workshop ended",
+        "plan": "ClaimedJob ID Job JobEnd LOCK PlanRequest Progress TEAM at_work checked_kinds "
+        "checked_tenant home_id lives memory_id nightly of_session plan_jobs",
+        "rates": "Limits MeteredModel RateUse Rates TenantBudget WINDOW key_name set_budget "
+        "spent_by_tenant until_tomorrow",
+        "status": "REASONS in_words",
+        "tables": "AT_ONCE KEPT_DAYS MIGRATIONS STEPS seeing",
+        "worker": "BACKOFF FILE FleetTask JobHandle LOG RunTotals TASKS WorkerContext "
+        "dream_shared job_end open_local run_local",
     },
 )

@@ -38,10 +38,10 @@ from procrastinate import exceptions, jobs, manager
 from procrastinate.worker import Worker
 
 from reverie.errors import InvalidInput
-from reverie.fleet.here import home_id, worker_name
 from reverie.fleet.ledger import FleetLedger
+from reverie.fleet.plan import home_id, worker_name
 from reverie.fleet.tables import guard_tables, make_login, seeing
-from reverie.fleet.work import Workshop
+from reverie.fleet.worker import WorkerContext
 from reverie.light import dataclass
 from reverie.team.database import EXCLUSIVE, Database, DatabaseAway, Transaction, open_database
 
@@ -82,10 +82,10 @@ def init(url: str, login: str = "") -> None:
 
 
 def _make_engine(database: Database, url: str) -> None:
-    def made(within: Transaction) -> bool:
+    def has_tables(within: Transaction) -> bool:
         return within.rows("SELECT to_regclass('procrastinate_jobs')::text")[0][0] is not None
 
-    if not database.run(made):
+    if not database.run(has_tables):
         app = procrastinate.App(connector=procrastinate.SyncPsycopgConnector(conninfo=url))
         with app.open():
             app.schema_manager.apply_schema()
@@ -220,17 +220,17 @@ async def commit_at_once(connection: Any) -> None:
 class FleetWorker:
     """One process of a fleet: takes jobs until it is told to stop."""
 
-    def __init__(self, url: str, shop: Workshop, options: WorkerOptions) -> None:
+    def __init__(self, url: str, shop: WorkerContext, options: WorkerOptions) -> None:
         self._url = seeing(url, options.tenants)
         self._shop = shop
         self._options = options
         self._ledger = shop.ledger
         self._home = home_id(shop.place.home)
-        self._app = self._made()
+        self._app = self._build_app()
         self._worker: Worker | None = None
         self._done = False
 
-    def _made(self) -> procrastinate.App:
+    def _build_app(self) -> procrastinate.App:
         connector = procrastinate.PsycopgConnector(
             conninfo=self._url,
             configure=commit_at_once,
@@ -253,7 +253,7 @@ class FleetWorker:
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch)
             while not self._done:
-                await self._survived(self._serve)
+                await self._run_until_away(self._serve)
                 if not self._done:
                     await anyio.sleep(min(2.0, self._options.poll))
             group.cancel_scope.cancel()
@@ -305,7 +305,7 @@ class FleetWorker:
         """Look after queues, jobs of workers that are gone, and the end; also while the last jobs
         of a worker run that was told to stop."""
         while True:
-            await self._survived(self._look)
+            await self._run_until_away(self._look)
             await anyio.sleep(min(self._options.poll, self._options.lease / 4))
 
     async def _look(self) -> None:
@@ -348,7 +348,7 @@ class FleetWorker:
         except exceptions.AppNotOpen:
             return False
 
-    async def _survived(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _run_until_away(self, work: Callable[[], Awaitable[None]]) -> None:
         """Work that ends where the database goes away, and is begun again later."""
         import psycopg
 

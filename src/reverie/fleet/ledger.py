@@ -16,10 +16,16 @@ from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
 
 from reverie.errors import NotFound
-from reverie.fleet.intake import COLUMNS, known_states, take_in
-from reverie.fleet.jobs import Job, JobEnd, Progress, TakenJob
-from reverie.fleet.tables import check_tables, forget_over, make_tables
-from reverie.store.fences import Fence
+from reverie.fleet.plan import ClaimedJob, Job, JobEnd, Progress
+from reverie.fleet.tables import (
+    COLUMNS,
+    check_tables,
+    forget_over,
+    known_states,
+    make_tables,
+    take_in,
+)
+from reverie.store.transaction import JobFence
 from reverie.team.database import Database, DatabaseAway, Row, SqlValue, Transaction
 from reverie.text.format import utc_day
 
@@ -95,11 +101,11 @@ class FleetLedger:
 
     # Taking up and ending
 
-    def claim(self, worker: str) -> TakenJob | None:
+    def claim(self, worker: str) -> ClaimedJob | None:
         """The next job whose memory nobody has, taken up: the engine of one home. Every job in
         its ledger is its own, whatever its host was called when it was planned."""
 
-        def work(within: Transaction) -> TakenJob | None:
+        def work(within: Transaction) -> ClaimedJob | None:
             found = within.rows(
                 "SELECT tenant, key FROM fleet_jobs j WHERE state = 'queued'"
                 f" AND after <= {self.now_sql}"
@@ -110,16 +116,16 @@ class FleetLedger:
             )
             if not found:
                 return None
-            return self._begun(within.rows, str(found[0][0]), str(found[0][1]), worker)
+            return self._start_job(within.rows, str(found[0][0]), str(found[0][1]), worker)
 
         return self.database.run(work, writes=True)
 
-    def begin(self, tenant: str, key: str, worker: str) -> TakenJob | None:
+    def begin(self, tenant: str, key: str, worker: str) -> ClaimedJob | None:
         """Take up a job that the engine hands out; None where it is no longer open, waits for a
         later time, or where somebody has a higher fence by now."""
-        return self.patient(lambda: self._begun(self._write, tenant, key, worker))
+        return self.patient(lambda: self._start_job(self._write, tenant, key, worker))
 
-    def _begun(self, run: RunSql, tenant: str, key: str, worker: str) -> TakenJob | None:
+    def _start_job(self, run: RunSql, tenant: str, key: str, worker: str) -> ClaimedJob | None:
         """Every statement may stand by itself: a fence that nobody uses does no harm."""
         fence = run("UPDATE fleet_meta SET fence = fence + 1 RETURNING fence", ())[0][0]
         rows = run(
@@ -142,20 +148,20 @@ class FleetLedger:
             return None
         job = _job(rows[0])
         tries, requests, cost = (float(one or 0) for one in rows[0][-3:])
-        mine = Fence(job.key, int(fence or 0), self.source)
-        return TakenJob(job, mine, int(tries), int(requests), cost)
+        mine = JobFence(job.key, int(fence or 0), self.source)
+        return ClaimedJob(job, mine, int(tries), int(requests), cost)
 
-    def beat(self, taken: TakenJob, at: Progress) -> str:
+    def beat(self, taken: ClaimedJob, at: Progress) -> str:
         """Say how far a try is: "" to go on, "cancel" where somebody asked, "lost" where the job
         is another's by now."""
         rows = self._write(
             "UPDATE fleet_jobs SET phase = ?, rounds = ?, files = ?, requests = ?, cost = ?"
             " WHERE tenant = ? AND key = ? AND fence = ? AND state = 'running' RETURNING cancel",
-            (at.phase, at.rounds, at.files, *_used(taken, at), *_name(taken)),
+            (at.phase, at.rounds, at.files, *_total_usage(taken, at), *_name(taken)),
         )
         return "lost" if not rows else "cancel" if rows[0][0] else ""
 
-    def end(self, taken: TakenJob, end: JobEnd) -> bool:
+    def end(self, taken: ClaimedJob, end: JobEnd) -> bool:
         """How a try ended; False where the job is another's by now."""
         at = end.progress
         rows = self.patient(
@@ -171,7 +177,7 @@ class FleetLedger:
                     0 if end.counted else 1,
                     at.rounds,
                     at.files,
-                    *_used(taken, at),
+                    *_total_usage(taken, at),
                     end.ident,
                     *_name(taken),
                 ),
@@ -338,12 +344,12 @@ class FleetLedger:
             waited, pause = waited + pause, min(2.0, pause * 2)
 
 
-def _used(taken: TakenJob, at: Progress) -> tuple[int, float]:
+def _total_usage(taken: ClaimedJob, at: Progress) -> tuple[int, float]:
     """What all tries together have used."""
     return taken.requests + at.requests, taken.cost + at.cost
 
 
-def _name(taken: TakenJob) -> tuple[SqlValue, ...]:
+def _name(taken: ClaimedJob) -> tuple[SqlValue, ...]:
     return taken.job.tenant, taken.job.key, taken.fence.number
 
 

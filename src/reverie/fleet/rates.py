@@ -27,12 +27,12 @@ from reverie.errors import BudgetExceeded, InvalidInput, InvalidMessage, Overloa
 from reverie.fleet.ledger import FleetLedger
 from reverie.light import dataclass
 from reverie.session.budget import Reservation, weight
-from reverie.settings import Settings
+from reverie.settings.catalog import Settings
 from reverie.transcript.blocks import parse
 from reverie.transcript.records import Usage
 from reverie.wire.reply import Reply
 from reverie.wire.request import Request
-from reverie.world import Clock, Event, Model, Retrying, WrappedModel
+from reverie.world import Clock, Event, Model, RetryNotice, WrappedModel
 
 WINDOW = 62.0
 BURST = 8.0
@@ -54,7 +54,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class RateUse:
     """What one request takes, or took."""
 
     requests: float = 1.0
@@ -86,7 +86,7 @@ class Rates:
         known = self.limits()
         return known.get(name) or known.get(ANY_KEY) or Limits()
 
-    def take(self, name: str, share: Share) -> float:
+    def take(self, name: str, share: RateUse) -> float:
         """Take a share: 0 where it was taken, else the seconds after which to ask again."""
         limits = self.of(name)
         costs = _seconds(name, limits, share)
@@ -99,7 +99,7 @@ class Rates:
             return 0.0
         return self._wait(name, costs)
 
-    def settle(self, name: str, took: Share, used: Share) -> None:
+    def settle(self, name: str, took: RateUse, used: RateUse) -> None:
         """Set right what was taken, now that it is known."""
         limits = self.of(name)
         more = [
@@ -159,7 +159,7 @@ _TAKE = (
 )
 
 
-def _seconds(name: str, limits: Limits, share: Share, *, whole: bool = True) -> list[float]:
+def _seconds(name: str, limits: Limits, share: RateUse, *, whole: bool = True) -> list[float]:
     """How long each part of a share takes to be earned again."""
     found: list[float] = []
     for part in ("requests", "input", "output"):
@@ -178,14 +178,14 @@ def _seconds(name: str, limits: Limits, share: Share, *, whole: bool = True) -> 
 # Budgets
 
 
-class Purse(Protocol):
+class SpendLimit(Protocol):
     """Where money comes from: reserved before a request leaves, settled by its usage."""
 
     def reserve(self, source: str, weighted: float) -> Reservation: ...
     def settle(self, reservation: Reservation, usage: Usage) -> None: ...
 
 
-class TenantPurse:
+class TenantBudget:
     """A tenant's budget of the day."""
 
     def __init__(self, ledger: FleetLedger, tenant: str, settings: Settings) -> None:
@@ -243,7 +243,7 @@ def set_budget(ledger: FleetLedger, tenant: str, tokens: float | None, calls: in
     )
 
 
-def spent(ledger: FleetLedger, day: str = "") -> dict[str, dict[str, float]]:
+def spent_by_tenant(ledger: FleetLedger, day: str = "") -> dict[str, dict[str, float]]:
     """What each tenant spent on a day, today if none is named."""
     rows = ledger.database.run(
         lambda within: within.rows(
@@ -279,7 +279,7 @@ class MeteredModel(WrappedModel):
         *,
         rates: Rates | None = None,
         key: str = "",
-        purses: Sequence[Purse] = (),
+        purses: Sequence[SpendLimit] = (),
         chance: Callable[[], float] = random.random,
     ) -> None:
         self.model = model
@@ -302,15 +302,15 @@ class MeteredModel(WrappedModel):
         events = self.model.stream(request)
         try:
             async for event in events:
-                if isinstance(event, Retrying):  # the next try is a request too
-                    await self._blocked(event.wait)
+                if isinstance(event, RetryNotice):  # the next try is a request too
+                    await self._block_key(event.wait)
                     await self._wait_for(share)
                 elif isinstance(event, Reply):
                     usage = event.usage
                 yield event
         except ProviderError as error:  # nothing is billed for it
             if isinstance(error, Overloaded):
-                await self._blocked(LONGEST_NAP)
+                await self._block_key(LONGEST_NAP)
             await self._return(paid)
             raise
         finally:
@@ -319,13 +319,13 @@ class MeteredModel(WrappedModel):
                 await close()
         await self._settle(share, paid, usage)
 
-    def _most(self, request: Request) -> Share:
+    def _most(self, request: Request) -> RateUse:
         """The most that a request can take."""
         most = self.settings.max_output_tokens
         known = min(self.capabilities.max_output or most, most)
-        return Share(1.0, request.tokens * MARGIN, float(_asked_output(request) or known))
+        return RateUse(1.0, request.tokens * MARGIN, float(_asked_output(request) or known))
 
-    async def _pay(self, request: Request, share: Share) -> list[Reservation]:
+    async def _pay(self, request: Request, share: RateUse) -> list[Reservation]:
         dearest = max(1.0, self.settings.price_write_short, self.settings.price_write_long)
         price = share.input * dearest + share.output * self.settings.price_output
         paid: list[Reservation] = []
@@ -344,7 +344,7 @@ class MeteredModel(WrappedModel):
         for purse, one in zip(self._purses, paid, strict=False):
             await to_thread.run_sync(purse.settle, one, Usage())
 
-    async def _wait_for(self, share: Share) -> None:
+    async def _wait_for(self, share: RateUse) -> None:
         if self._rates is None:
             return
         while True:
@@ -353,18 +353,18 @@ class MeteredModel(WrappedModel):
                 return
             await self._clock.sleep(min(wait, LONGEST_NAP) * (1 + self._chance() / 4))
 
-    async def _blocked(self, seconds: float) -> None:
+    async def _block_key(self, seconds: float) -> None:
         if self._rates is not None and seconds > 0:
             await to_thread.run_sync(self._rates.block, self._key, seconds)
 
-    async def _settle(self, took: Share, paid: list[Reservation], usage: Usage | None) -> None:
+    async def _settle(self, took: RateUse, paid: list[Reservation], usage: Usage | None) -> None:
         if usage is None:
             return  # nobody said: what was taken stays taken
         for purse, one in zip(self._purses, paid, strict=True):
             await to_thread.run_sync(purse.settle, one, usage)
         if self._rates is not None:
             sent = usage.uncached + usage.read + usage.written
-            used = Share(1.0, float(sent), float(usage.output))
+            used = RateUse(1.0, float(sent), float(usage.output))
             await to_thread.run_sync(self._rates.settle, self._key, took, used)
 
 

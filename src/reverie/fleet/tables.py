@@ -1,4 +1,6 @@
-"""The fleet's own tables, as numbered steps for SQLite and PostgreSQL alike.
+"""Tables, and plans entered as rows.
+
+The fleet's own tables, as numbered steps for SQLite and PostgreSQL alike.
 
 They hold ids, hashes, counts and states. No word of a memory, no file name and no path inside one
 is ever part of a row: text stays in the folder or with the team's server.
@@ -10,12 +12,12 @@ own, which may change rows and take away those of jobs that are over for long, a
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
 from reverie.errors import NotAvailable
-from reverie.fleet.jobs import checked_tenant
-from reverie.team.database import Database, Transaction
-from reverie.team.migrations import Steps, migrate, refuse_newer
+from reverie.fleet.plan import Job, checked_tenant
+from reverie.team.database import Database, SqlValue, Steps, Transaction, migrate, refuse_newer
 from reverie.text.format import plural
 
 MIGRATIONS = "fleet_migrations"
@@ -108,13 +110,13 @@ def make_tables(database: Database, source: str) -> None:
     """Make what is missing; `source` names this count of fences for good."""
     migrate(database, STEPS, MIGRATIONS)
 
-    def named(within: Transaction) -> None:
+    def insert_source(within: Transaction) -> None:
         if not within.rows("SELECT source FROM fleet_meta"):
             within.rows(
                 "INSERT INTO fleet_meta (source, fence, watched) VALUES (?, 0, 0)", (source,)
             )
 
-    database.exclusive(named)
+    database.exclusive(insert_source)
 
 
 def check_tables(database: Database) -> str:
@@ -197,3 +199,75 @@ def seeing(url: str, tenants: tuple[str, ...]) -> str:
         f" -c idle_in_transaction_session_timeout={IDLE_SECONDS}s"
     )
     return f"{url}{'&' if '?' in url else '?'}options={option}"
+
+
+# --- A plan becomes rows of the ledger: what nobody planned before, in the order of its turn.
+#
+# Jobs are found by their names: a ledger with a long past is not gone through.
+
+
+COLUMNS = "tenant, key, kind, root, night, about, size, host, due"
+_CHUNK = 500
+
+
+def take_in(within: Transaction, jobs: Sequence[Job], now: str) -> list[Job]:
+    """Add the jobs that are new, and give them; `now` is the time as it stands in a statement."""
+    known = known_states(within, jobs)
+    new = [job for job in jobs if (job.tenant, job.key) not in known]
+    ranks: dict[str, int] = {}
+    for some in _chunks(new):
+        _insert(within, some, ranks, now)
+    return new
+
+
+def known_states(within: Transaction, jobs: Sequence[Job]) -> dict[tuple[str, str], str]:
+    """Where jobs stand, by tenant and key; those that nobody planned are left out."""
+    found: dict[tuple[str, str], str] = {}
+    for tenant in dict.fromkeys(job.tenant for job in jobs):
+        for some in _chunks([job for job in jobs if job.tenant == tenant]):
+            rows = within.rows(
+                "SELECT key, state FROM fleet_jobs WHERE tenant = ?"
+                f" AND key IN ({', '.join('?' for _ in some)})",
+                (tenant, *(job.key for job in some)),
+            )
+            found |= {(tenant, str(key)): str(state) for key, state in rows}
+    return found
+
+
+def _chunks(jobs: Sequence[Job]) -> Iterator[Sequence[Job]]:
+    return (jobs[begin : begin + _CHUNK] for begin in range(0, len(jobs), _CHUNK))
+
+
+def _insert(within: Transaction, jobs: Sequence[Job], ranks: dict[str, int], now: str) -> None:
+    """Add jobs, each behind its tenant's last."""
+    values: list[SqlValue] = []
+    for job in jobs:
+        if job.tenant not in ranks:
+            ranks[job.tenant] = _rank(within, job.tenant)
+        ranks[job.tenant] += 1
+        values += [job.tenant, job.key, job.kind, job.root, job.night, job.about, job.size]
+        values += [job.host, int(job.due), job.memory, ranks[job.tenant]]
+    row = (
+        "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', '', 0, 0, '',"
+        f" 0, {now}, 0, 0, '', 0, 0, 0, 0, '', 0)"
+    )
+    within.rows(
+        f"INSERT INTO fleet_jobs ({COLUMNS}, memory, rank, state, code, tries, fence,"
+        " worker, after, created, started, ended, phase, rounds, files, requests, cost,"
+        f" ident, cancel) VALUES {', '.join(row for _ in jobs)}",
+        values,
+    )
+
+
+def _rank(within: Transaction, tenant: str) -> int:
+    """Where a tenant's next job stands: behind its own, and not before what everybody else has
+    reached. So tenants take turns, however many jobs one of them has."""
+    within.rows(
+        "INSERT INTO fleet_tenants (tenant, paused) VALUES (?, 0) ON CONFLICT DO NOTHING",
+        (tenant,),
+    )
+    reached = within.rows("SELECT MIN(rank) FROM fleet_jobs WHERE state = 'queued'")[0][0]
+    own = within.rows(
+        "SELECT MAX(rank) FROM fleet_jobs WHERE tenant = ? AND state = 'queued'", (tenant,)
+    )[0][0]
+    return max(int(own or 0), int(reached or 1) - 1)

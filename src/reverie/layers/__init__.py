@@ -1,3 +1,4 @@
+# pyright: reportUnsupportedDunderAll=false
 """The layers, and what one of your own is made of.
 
 A layer takes a view and a world and returns records; it never edits a message and never
@@ -13,7 +14,6 @@ Public are `View`, `World`, `Record`, `Layer`, the makers of records `clear`, `s
 and `attach`, and the ready tuples `COLLAPSE` and `CLASSIC`.
 """
 
-# pyright: reportUnsupportedDunderAll=false
 from __future__ import annotations
 
 from reverie.lazy import offered
@@ -38,21 +38,16 @@ __all__ = [
 __getattr__ = offered(
     __name__,
     {
-        "collapse": "FOLDED SEALED",
-        "collapse.lines": "seal_lines",
-        "collapse.price": "priced",
-        "collapse.words": "PASTE",
-        "compaction": "CompactionFailed",
-        "compaction.summary": "stand",
-        "dreaming": "Gates MAX_LISTED MAX_SENT",
-        "extraction": "WordsSaid closed fresh is_listed saved_since turns_since user_words",
-        "microcompaction": "CLEARED COMPACTABLE by_cache_edit by_time context_management "
-        "managed_options",
-        "order": "BEFORE_A_REQUEST COMPACTION WHEN_ADDED",
-        "own": "Layer Record View World attach before_a_request clear replace store",
-        "ready": "CLASSIC COLLAPSE",
-        "session_memory.compaction": "INTRO",
-        "snip": "SNIPPED",
-        "tool_results": "cut ends file_name per_message per_result",
+        "collapse": "explanation price_collapse seal",
+        "collapse.lines": "FOLDED PASTE SAID SEALED seal_lines",
+        "compaction.summary": "CompactionFailed read stand",
+        "custom": "Layer Record View World attach before_a_request clear replace store",
+        "microcompaction": "CLEARED COMPACTABLE SNIPPED by_cache_edit by_time context_management "
+        "managed_options snip_range",
+        "order": "BEFORE_A_REQUEST CLASSIC COLLAPSE COMPACTION WHEN_ADDED",
+        "session_memory.compaction": "INTRO NotesUnusable attempt compact due last_covered settle",
+        "session_memory.notes": "KEY TRUNCATED frame instruction is_blank notes_within_budget "
+        "over_budget own rewritten template",
+        "tool_results": "ResultBudgets TAG cut ends file_name per_message per_result",
     },
 )

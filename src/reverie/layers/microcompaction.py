@@ -1,4 +1,6 @@
-"""Layer 2: microcompaction. Old tool results are cleared; nothing is summarised.
+"""Old tool results are cleared.
+
+Layer 2: microcompaction. Old tool results are cleared; nothing is summarised.
 
 Only results of tools whose output can be had again are cleared, never the newest, never
 what is still unsent, and never words or thinking. By time: once the marks that were really
@@ -18,8 +20,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import dropwhile
 from typing import Any, cast
 
-from reverie.transcript.blocks import Block, Json, Object, block_of, dump
-from reverie.transcript.records import Attached, Record, ResultDecided, Strip
+from reverie.errors import InvalidInput, NotFound
+from reverie.text.format import plural
+from reverie.transcript.blocks import Block, Json, Object, block_of, dump, text_block
+from reverie.transcript.mentions import reference
+from reverie.transcript.messages import Item
+from reverie.transcript.records import Attached, Record, Replaced, ResultDecided, Stand, Strip
+from reverie.transcript.rewrites import widen_range
 from reverie.transcript.view import View
 from reverie.wire.request import LONG
 from reverie.world import World
@@ -50,7 +57,7 @@ async def by_time(view: View, world: World) -> Sequence[Record]:
     if view.open_calls and strips:  # their message keeps its thinking
         return ()
     why = f"idle for {idle / 60:.0f} minutes"
-    return [_cleared(view, call, why, () if n else strips) for n, call in enumerate(wanted)]
+    return [_clear_decision(view, call, why, () if n else strips) for n, call in enumerate(wanted)]
 
 
 async def by_cache_edit(view: View, world: World) -> Sequence[Record]:
@@ -152,7 +159,7 @@ def _live(view: View, world: World) -> list[str]:
     for at in reversed(range(len(view.items))):
         item = view.items[at]
         if item.kind == "attached":
-            gone.update(*(_named(piece.block) for piece in item.pieces))
+            gone.update(*(_deleted_calls(piece.block) for piece in item.pieces))
         if at >= view.sent_items or item.kind != "message":
             continue
         for call in reversed(item.results):
@@ -163,14 +170,62 @@ def _live(view: View, world: World) -> list[str]:
     return out[::-1]
 
 
-def _named(block: Block) -> set[str]:
+def _deleted_calls(block: Block) -> set[str]:
     """The calls an edit names."""
     named = block.value.get("delete") if block.type == CACHE_EDITS else None
     return {str(n) for n in named} if isinstance(named, list) else set()
 
 
-def _cleared(view: View, call: str, why: str, strips: tuple[Strip, ...]) -> ResultDecided:
+def _clear_decision(view: View, call: str, why: str, strips: tuple[Strip, ...]) -> ResultDecided:
     """The decision; a stored result keeps its file and can still be read back."""
     before = view.decisions.get(call)
     kept = (before.path, before.size, before.sha256) if before else ("", 0, "")
     return ResultDecided(call, "cleared", why, dump(CLEARED), *kept, strips)
+
+
+# --- History snip: a range of messages leaves the projection; the transcript keeps it.
+#
+# `snip_range` is a pure choice: it names the first and the last message of a range and gives the
+# record that takes it out, with a marker in its place. The range is widened to whole rounds, so a
+# call never stands without its result; a round that still waits for results, and what stands in
+# front of the conversation, are left alone. Calls in it can still be read back by their reference.
+# Nothing is summarised and no model is called.
+
+
+SNIPPED = "snip"
+NAMED = 20  # references that the marker names
+
+
+def snip_range(view: View, first: str, last: str, world: World) -> Replaced:
+    """The record that drops the messages from `first` to `last`."""
+    if not world.flags.get("history_snip"):
+        raise InvalidInput("snipping is switched off", where="history_snip")
+    for ident in (first, last):
+        if not any(item.holds(ident) for item in view.items):
+            raise NotFound("no such message in the conversation", where=ident)
+    bounds = widen_range(view, first, last)
+    if bounds is None:
+        raise InvalidInput(
+            "this range cannot be snipped",
+            where=f"{first} to {last}",
+            do="Name messages of the conversation whose calls have their results",
+        )
+    start, end = bounds
+    gone = view.items.since(start)[: end - start + 1]
+    return Replaced(
+        gone[0].id,
+        gone[-1].id,
+        (Stand("user", (text_block(_marker(gone)),)),),
+        SNIPPED,
+        seals=False,
+        strips=world.unbound(view.items.since(end + 1)),
+        why=f"{plural(len(gone), 'message')}, as asked",
+    )
+
+
+def _marker(gone: list[Item]) -> str:
+    refs = [reference(call) for item in gone for call in item.calls]
+    named = " ".join(refs[:NAMED]) + (" …" if len(refs) > NAMED else "")
+    calls = f" Its calls can be read back: {named}" if refs else ""
+    plural = "s" if len(gone) > 1 else ""
+    return f"[{len(gone)} message{plural} snipped here.{calls}]"

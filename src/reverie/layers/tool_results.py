@@ -20,17 +20,11 @@ from typing import cast
 
 from reverie.errors import StoreError
 from reverie.transcript.blocks import Block, Json, dump, members, text_of
-from reverie.transcript.file_reads import stays_whole
-from reverie.transcript.names import outline, reference
-from reverie.transcript.records import (
-    AssistantMessage,
-    Failed,
-    Record,
-    ResultDecided,
-    unchanging,
-)
+from reverie.transcript.mentions import outline, reference
+from reverie.transcript.messages import stays_whole
+from reverie.transcript.records import AssistantMessage, Failed, Record, ResultDecided, unchanging
 from reverie.transcript.view import View
-from reverie.world import Notice, WayBack, World
+from reverie.world import Notice, ReadBackHint, World
 
 NAME = "tool_results"
 FOLDER = "tool-results"
@@ -48,7 +42,7 @@ _TAG_INSIDE = re.compile(rf"<(?=/?{TAG})", re.IGNORECASE)
 
 
 @unchanging
-class Result:
+class PendingResult:
     """A tool result that no request has carried yet."""
 
     call: str
@@ -57,7 +51,7 @@ class Result:
     text: str
 
 
-class Budgets:
+class ResultBudgets:
     """What results may measure, as it stands at one look at them."""
 
     __slots__ = ("collapses", "settings", "thresholds", "tools", "way_back")
@@ -87,11 +81,11 @@ class Budgets:
 async def per_result(view: View, world: World) -> Sequence[Record]:
     """Store each new result that is over its own budget."""
     results = _unsent(view)
-    return await _decided(view, results, Budgets(world), world) if results else ()
+    return await _decide_results(view, results, ResultBudgets(world), world) if results else ()
 
 
-async def _decided(
-    view: View, results: Sequence[Result], budgets: Budgets, world: World
+async def _decide_results(
+    view: View, results: Sequence[PendingResult], budgets: ResultBudgets, world: World
 ) -> list[Record]:
     """What becomes of those that nothing was decided of yet."""
     out: list[Record] = []
@@ -113,9 +107,9 @@ async def per_message(view: View, world: World) -> Sequence[Record]:
     results = _unsent(view)
     if not results:
         return ()
-    budgets = Budgets(world)
+    budgets = ResultBudgets(world)
     limit = budgets.settings.message_result_characters
-    out = await _decided(view, results, budgets, world)
+    out = await _decide_results(view, results, budgets, world)
     if sum([len(r.text) for r in results]) <= limit:
         return out
     decided = {r.call: r for r in out if isinstance(r, ResultDecided)}
@@ -146,8 +140,8 @@ def _last_decision(records: Sequence[Record]) -> ResultDecided | None:
     return next((r for r in reversed(records) if isinstance(r, ResultDecided)), None)
 
 
-def _unsent(view: View) -> list[Result]:
-    out: list[Result] = []
+def _unsent(view: View) -> list[PendingResult]:
+    out: list[PendingResult] = []
     for item in view.unsent():
         if not item.results or item.kind != "message":
             continue
@@ -157,33 +151,33 @@ def _unsent(view: View) -> list[Result]:
                 call = block.call
                 known = view.calls.get(call)
                 text = text_of(block.value.get("content"))
-                out.append(Result(call, known.name if known else "", block, text))
+                out.append(PendingResult(call, known.name if known else "", block, text))
     return out
 
 
-def _stays(result: Result, view: View, budgets: Budgets) -> bool:
+def _stays(result: PendingResult, view: View, budgets: ResultBudgets) -> bool:
     """Whether a result stays whatever the budgets say: a file that is read back, or, where a tool
     of a client's own does that, one that such a tool read."""
     read = _reads_stored(result, view, budgets.way_back)
     if read or not budgets.way_back.folder:
         return read
     limit = budgets.settings.read_whole * budgets.settings.text_bytes_per_token
-    return stays_whole(result.tool, _given(result.call, view), result.text, limit)
+    return stays_whole(result.tool, _call_input(result.call, view), result.text, limit)
 
 
-def _reads_stored(result: Result, view: View, way_back: WayBack) -> bool:
+def _reads_stored(result: PendingResult, view: View, way_back: ReadBackHint) -> bool:
     """Whether a result was read from a stored one's file."""
     if way_back.folder and result.tool == way_back.tool:
-        return way_back.reads(result.tool, dump(_given(result.call, view)))
+        return way_back.reads(result.tool, dump(_call_input(result.call, view)))
     if result.tool != READS:
         return False
-    path = str(_given(result.call, view).get("file_path", ""))
+    path = str(_call_input(result.call, view).get("file_path", ""))
     if f"{FOLDER}/" not in path:
         return False
     return any(d.path and path.endswith(d.path) for _, d in view.decisions.items())
 
 
-def _given(call: str, view: View) -> Mapping[str, Json]:
+def _call_input(call: str, view: View) -> Mapping[str, Json]:
     known = view.calls.get(call)
     entry = view.entries.find(known.message) if known else None
     blocks = entry.record.blocks if entry and isinstance(entry.record, AssistantMessage) else ()
@@ -191,12 +185,12 @@ def _given(call: str, view: View) -> Mapping[str, Json]:
     return given if isinstance(given, dict) else {}
 
 
-def _is_whole(result: Result, view: View, new: ResultDecided | None) -> bool:
+def _is_whole(result: PendingResult, view: View, new: ResultDecided | None) -> bool:
     decision = new or view.decisions.get(result.call)
     return decision is None or decision.action == "kept"
 
 
-def _size_now(result: Result, decision: ResultDecided | None) -> int:
+def _size_now(result: PendingResult, decision: ResultDecided | None) -> int:
     if decision is None or not decision.content:
         return len(result.text)
     return len(text_of(members('{"c":' + decision.content + "}")["c"][1]))
@@ -204,11 +198,13 @@ def _size_now(result: Result, decision: ResultDecided | None) -> int:
 
 async def store_result(block: Block, tool: str, world: World, why: str) -> list[Record]:
     """Store one result, whatever its size."""
-    result = Result(block.call, tool, block, text_of(block.value.get("content")))
-    return await _store(result, world, Budgets(world), why)
+    result = PendingResult(block.call, tool, block, text_of(block.value.get("content")))
+    return await _store(result, world, ResultBudgets(world), why)
 
 
-async def _store(result: Result, world: World, budgets: Budgets, why: str) -> list[Record]:
+async def _store(
+    result: PendingResult, world: World, budgets: ResultBudgets, why: str
+) -> list[Record]:
     key, data = file_of(result)
     try:
         path = await world.disk.write(key, data)
@@ -217,17 +213,17 @@ async def _store(result: Result, world: World, budgets: Budgets, why: str) -> li
         kept = ResultDecided(result.call, "kept", "it could not be stored")
         return [Failed(NAME, str(error), result.call), kept]
     where = world.way_back.stored(path, reference(result.call))
-    return [stored(result, key, data, where, _preview(result, budgets), why)]
+    return [stored_decision(result, key, data, where, _preview(result, budgets), why)]
 
 
-def file_of(result: Result) -> tuple[str, bytes]:
+def file_of(result: PendingResult) -> tuple[str, bytes]:
     """The file that keeps a result whole: its name in the session's folder, and its bytes."""
     data, ending = _bytes(result.block)
     return f"{FOLDER}/{file_name(result.call)}{ending}", data
 
 
-def stored(
-    result: Result, key: str, data: bytes, where: str, preview: str, why: str
+def stored_decision(
+    result: PendingResult, key: str, data: bytes, where: str, preview: str, why: str
 ) -> ResultDecided:
     """The decision about one result whose file is written: what stands in for it from now on.
     Pure: the same result, place and preview give the same bytes, at whatever door."""
@@ -252,7 +248,7 @@ def _bytes(block: Block) -> tuple[bytes, str]:
     return members(block.raw)["content"][0].encode(), ".json"
 
 
-def _stand_in(result: Result, data: bytes, where: str, preview: str) -> str:
+def _stand_in(result: PendingResult, data: bytes, where: str, preview: str) -> str:
     """The JSON text of the content that is sent: the preview, and any pictures."""
     safe = _TAG_INSIDE.sub("&lt;", preview)
     text = (
@@ -268,7 +264,7 @@ def _stand_in(result: Result, data: bytes, where: str, preview: str) -> str:
     return dump([{"type": "text", "text": text}, *media])
 
 
-def _preview(result: Result, budgets: Budgets) -> str:
+def _preview(result: PendingResult, budgets: ResultBudgets) -> str:
     """The two ends of a result; where the context is collapsed, shorter, and with its names."""
     text = result.text
     if not budgets.collapses:

@@ -13,13 +13,13 @@ __getattr__ = offered(
     __name__,
     {
         "anthropic": "AnthropicModel anthropic_model",
-        "capabilities": "LIFETIMES informed tabled",
-        "choose": "DEFAULT_ANTHROPIC DEFAULT_OPENAI model_for",
-        "connection": "Connection SdkErrors",
-        "embeddings": "BATCH LocalEmbeddings endpoint_embeddings",
-        "minilm": "MAX_TOKENS MiniLM PACKAGE SIZE",
+        "capabilities": "LIFETIMES PRICES TABLE dollars merge_model_info money price_of "
+        "table_capabilities",
+        "connection": "Connection LONGEST_WAIT OVERLOAD_PATIENCE Retries SdkErrors asked_wait "
+        "persist",
+        "embeddings": "BATCH LocalEmbeddings MAX_TOKENS MiniLM PACKAGE SIZE endpoint_embeddings "
+        "minilm",
         "openai": "BASE_URL OpenAIModel WireFormat openai_model",
-        "prices": "dollars money price_of",
-        "retry": "LONGEST_WAIT OVERLOAD_PATIENCE Retries asked_wait persist",
+        "selection": "DEFAULT_ANTHROPIC DEFAULT_OPENAI model_for",
     },
 )

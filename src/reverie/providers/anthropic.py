@@ -16,19 +16,30 @@ from urllib.parse import quote
 
 from reverie.errors import AuthFailed, InvalidMessage, PromptTooLong, ProviderError
 from reverie.light import dataclass
-from reverie.providers.capabilities import LIKE_CLAUDE, in_force, informed, tabled
-from reverie.providers.connection import NO_KEY, TIMEOUT, Connection, connect, whole
-from reverie.providers.exchange import exchange
-from reverie.providers.retry import Retries, persist
-from reverie.settings import DEFAULTS, Settings
-from reverie.transcript.blocks import added, dump, members, parse
-from reverie.transcript.tokens import bare
-from reverie.transcript.usage import count
-from reverie.wire.failures import Setback, malformed
-from reverie.wire.messages import Assembly
-from reverie.wire.native import without_foreign
+from reverie.providers.capabilities import (
+    LIKE_CLAUDE,
+    in_force,
+    merge_model_info,
+    table_capabilities,
+)
+from reverie.providers.connection import (
+    NO_KEY,
+    TIMEOUT,
+    Connection,
+    Retries,
+    connect,
+    exchange,
+    persist,
+    whole,
+)
+from reverie.settings.catalog import DEFAULTS, Settings
+from reverie.transcript.blocks import add_member, dump, members, parse
+from reverie.transcript.messages import bare, count
+from reverie.wire.failures import FailedAttempt, malformed_answer
+from reverie.wire.messages import MessagesAssembler
+from reverie.wire.openai import without_foreign
 from reverie.wire.reply import Reply
-from reverie.wire.request import OURS, Request, betas_of, named
+from reverie.wire.request import OURS, Request, betas_of, with_model_name
 from reverie.world import Capabilities, Event
 
 BASE_URL = "https://api.anthropic.com"
@@ -56,7 +67,7 @@ class AnthropicModel:
 
     @property
     def capabilities(self) -> Capabilities:
-        known = self.known or tabled(self.name, LIKE_CLAUDE)
+        known = self.known or table_capabilities(self.name, LIKE_CLAUDE)
         return in_force(self.name, known, self.settings, betas=self._betas, learned=self.limit)
 
     async def look_up(self) -> Capabilities:
@@ -67,9 +78,11 @@ class AnthropicModel:
                 info = parse(
                     await self.connection.get(f"/v1/models/{quote(bare(self.name), safe='')}")
                 )
-            except (Setback, InvalidMessage):
+            except (FailedAttempt, InvalidMessage):
                 return self.capabilities
-            self.known = informed(self.known or tabled(self.name, LIKE_CLAUDE), info)
+            self.known = merge_model_info(
+                self.known or table_capabilities(self.name, LIKE_CLAUDE), info
+            )
         return self.capabilities
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
@@ -79,7 +92,7 @@ class AnthropicModel:
         body = self._body(sent).encode()
 
         def attempt() -> AsyncGenerator[Event, None]:
-            answer = Assembly(self.connection.where)
+            answer = MessagesAssembler(self.connection.where)
             return exchange(self.connection, "/v1/messages", body, _headers(betas), answer)
 
         try:
@@ -97,16 +110,16 @@ class AnthropicModel:
         sent = without_foreign(request)
         betas = betas_of(sent)
         kept = {k: raw for k, (raw, _) in members(sent.head.options).items() if k in COUNTED}
-        body = named(sent, kept).body(marked=False).encode()
+        body = with_model_name(sent, kept).body(marked=False).encode()
         headers = _headers((*betas, COUNT_BETA) if betas else ())
         try:
             async with self.connection.post("/v1/messages/count_tokens", body, headers) as found:
                 text = await whole(found, self.connection.where)
             answer = parse(text)
-        except Setback as failed:
+        except FailedAttempt as failed:
             raise failed.error from failed.__cause__
         except InvalidMessage as error:
-            raise malformed(error.what, self.connection.where).error from error
+            raise malformed_answer(error.what, self.connection.where).error from error
         if not isinstance(answer, dict) or "input_tokens" not in answer:
             raise ProviderError("the token count has no number", where=self.connection.where)
         return count(answer["input_tokens"])
@@ -116,15 +129,17 @@ class AnthropicModel:
 
     def _body(self, request: Request) -> str:
         options = {k: raw for k, (raw, _) in members(request.head.options).items()}
-        text = named(request, {k: raw for k, raw in options.items() if k not in OURS}).body()
+        text = with_model_name(
+            request, {k: raw for k, raw in options.items() if k not in OURS}
+        ).body()
         known = self.capabilities
         if "max_tokens" not in options:
             most = self.settings.max_output_tokens
-            text = added(text, "max_tokens", str(min(known.max_output or most, most)))
+            text = add_member(text, "max_tokens", str(min(known.max_output or most, most)))
         if known.diagnostics and "diagnostics" not in options:
             previous = self._answers.get(request.source)
-            text = added(text, "diagnostics", dump({"previous_message_id": previous}))
-        return added(text, "stream", "true") if self.streaming else text
+            text = add_member(text, "diagnostics", dump({"previous_message_id": previous}))
+        return add_member(text, "stream", "true") if self.streaming else text
 
     def _remember(self, source: str, message_id: str) -> None:
         self._answers[source] = message_id

@@ -15,17 +15,28 @@ from urllib.parse import quote, urlsplit
 
 from reverie.errors import AuthFailed, InvalidMessage, PromptTooLong
 from reverie.light import dataclass
-from reverie.providers.capabilities import PLAIN, in_force, informed, tabled
-from reverie.providers.connection import NO_KEY, TIMEOUT, Connection, connect
-from reverie.providers.exchange import exchange
-from reverie.providers.prices import LOCAL
-from reverie.providers.retry import Retries, persist
-from reverie.settings import DEFAULTS, Settings
-from reverie.transcript.blocks import Json, added, members, parse
-from reverie.transcript.tokens import bare
+from reverie.providers.capabilities import (
+    LOCAL,
+    PLAIN,
+    in_force,
+    merge_model_info,
+    table_capabilities,
+)
+from reverie.providers.connection import (
+    NO_KEY,
+    TIMEOUT,
+    Connection,
+    Retries,
+    connect,
+    exchange,
+    persist,
+)
+from reverie.settings.catalog import DEFAULTS, Settings
+from reverie.transcript.blocks import Json, add_member, members, parse
+from reverie.transcript.messages import bare
 from reverie.wire import chat as openai_chat
 from reverie.wire import responses as openai_responses
-from reverie.wire.failures import Setback
+from reverie.wire.failures import FailedAttempt
 from reverie.wire.openai import cache_key
 from reverie.wire.request import Request
 from reverie.world import Capabilities, Event
@@ -54,19 +65,21 @@ class OpenAIModel:
 
     @property
     def capabilities(self) -> Capabilities:
-        known = self.known or self._tabled()
+        known = self.known or self._known_capabilities()
         return in_force(self.name, known, self.settings, learned=self.limit)
 
     async def look_up(self) -> Capabilities:
         """Ask the models endpoint once; where it says nothing, the table stands."""
         if not self._looked_up:
             self._looked_up = True
-            self.known = informed(self.known or self._tabled(), await self._info())
+            self.known = merge_model_info(
+                self.known or self._known_capabilities(), await self._info()
+            )
         return self.capabilities
 
-    def _tabled(self) -> Capabilities:
+    def _known_capabilities(self) -> Capabilities:
         """What the table says; a server on this machine takes no money, only time."""
-        known = tabled(self.name, PLAIN)
+        known = table_capabilities(self.name, PLAIN)
         return replace(known, prices=LOCAL) if self.local else known
 
     async def _info(self) -> Json:
@@ -75,7 +88,7 @@ class OpenAIModel:
         for path in (f"/models/{quote(name, safe='')}", "/models"):
             try:
                 found = parse(await self.connection.get(path))
-            except (Setback, InvalidMessage):
+            except (FailedAttempt, InvalidMessage):
                 continue
             listed = found.get("data") if isinstance(found, dict) else None
             for one in listed if isinstance(listed, list) else [found]:
@@ -85,13 +98,13 @@ class OpenAIModel:
 
     def body(self, request: Request) -> str:
         """What would be sent."""
-        request = self._limited(_named(request))
+        request = self._with_output_limit(_with_model_name(request))
         key = cache_key(request, self.cache_key)
         if self.format == "responses":
             return openai_responses.body(request, key=key, streaming=self.streaming)
         return openai_chat.body(request, key=key, streaming=self.streaming, official=self.official)
 
-    def _limited(self, request: Request) -> Request:
+    def _with_output_limit(self, request: Request) -> Request:
         """The request with its output limit. Where nothing is known of the model and the setting
         says no less than usual, its server knows better."""
         most, can = self.settings.max_output_tokens, self.capabilities.max_output
@@ -99,20 +112,24 @@ class OpenAIModel:
         options = request.head.options
         if silent or "max_tokens" in members(options):
             return request
-        limited = added(options, "max_tokens", str(min(can or most, most)))
+        limited = add_member(options, "max_tokens", str(min(can or most, most)))
         return replace(request, head=replace(request.head, options=limited))
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
-        request = _named(request)
+        request = _with_model_name(request)
         body = self.body(request).encode()
         where = self.connection.where
 
         def attempt() -> AsyncGenerator[Event, None]:
             if self.format == "responses":
-                answer = openai_responses.ResponsesAnswer(request, where)
+                answer = openai_responses.ResponsesAssembler(request, where)
                 return exchange(self.connection, openai_responses.PATH, body, {}, answer)
             return exchange(
-                self.connection, openai_chat.PATH, body, {}, openai_chat.ChatAnswer(request, where)
+                self.connection,
+                openai_chat.PATH,
+                body,
+                {},
+                openai_chat.ChatAssembler(request, where),
             )
 
         try:
@@ -127,7 +144,7 @@ class OpenAIModel:
         await self.connection.close()
 
 
-def _named(request: Request) -> Request:
+def _with_model_name(request: Request) -> Request:
     """The request with the model's name as the provider knows it."""
     return replace(request, head=replace(request.head, model=bare(request.head.model)))
 

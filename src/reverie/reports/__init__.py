@@ -1,4 +1,4 @@
-"""What a home holds and what it cost, as people look at it."""
+"""What a home holds and what it cost: timelines, figures, the doctor."""
 
 from __future__ import annotations
 
@@ -6,5 +6,14 @@ from reverie.lazy import offered
 
 __getattr__ = offered(
     __name__,
-    {"plots": "MAX_POINTS PlotMark Series areas lines ratios shares short stacked steps thinned"},
+    {
+        "cache": "place_value",
+        "doctor": "EXTRAS",
+        "memory_index": "COUNTED MemoryQuery",
+        "plots": "MAX_POINTS PlotMark Series areas lines ratios shares short stack_chart steps "
+        "thin_values",
+        "session_index": "NAME PAGE",
+        "stats": "Savings project_stats",
+        "timeline": "KINDS kinds_of",
+    },
 )

@@ -1,3 +1,7 @@
+from reverie.reports.cache import place_value as place_value
+from reverie.reports.doctor import EXTRAS as EXTRAS
+from reverie.reports.memory_index import COUNTED as COUNTED
+from reverie.reports.memory_index import MemoryQuery as MemoryQuery
 from reverie.reports.plots import MAX_POINTS as MAX_POINTS
 from reverie.reports.plots import PlotMark as PlotMark
 from reverie.reports.plots import Series as Series
@@ -6,6 +10,12 @@ from reverie.reports.plots import lines as lines
 from reverie.reports.plots import ratios as ratios
 from reverie.reports.plots import shares as shares
 from reverie.reports.plots import short as short
-from reverie.reports.plots import stacked as stacked
+from reverie.reports.plots import stack_chart as stack_chart
 from reverie.reports.plots import steps as steps
-from reverie.reports.plots import thinned as thinned
+from reverie.reports.plots import thin_values as thin_values
+from reverie.reports.session_index import NAME as NAME
+from reverie.reports.session_index import PAGE as PAGE
+from reverie.reports.stats import Savings as Savings
+from reverie.reports.stats import project_stats as project_stats
+from reverie.reports.timeline import KINDS as KINDS
+from reverie.reports.timeline import kinds_of as kinds_of

@@ -2,7 +2,8 @@
 
 Each is an image with a sentence as its name, and every mark has a `title` that tells its figure.
 More values than there is room for are drawn by stretches, the highest of each. The pages of the
-web are drawn once wide, once narrow (`stacked`), that of a replay at one width (`lines`, `areas`).
+web are drawn once wide, once narrow (`stack_chart`), that of a replay at one width (`lines`,
+`areas`).
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def steps(
     return [size * n for n in range(floor(top / size + 1e-9) + 1)]
 
 
-def thinned(values: Sequence[float]) -> list[tuple[int, float]]:
+def thin_values(values: Sequence[float]) -> list[tuple[int, float]]:
     """The values with their rounds; of a long row, the highest of each stretch."""
     stride = ceil(len(values) / MAX_POINTS) if values else 1
     out: list[tuple[int, float]] = []
@@ -127,7 +128,7 @@ _SHAPES = {
 }
 
 
-def stacked(
+def stack_chart(
     rows: Sequence[Mapping[str, float]],
     classes: Mapping[str, str],
     label: str,
@@ -140,10 +141,10 @@ def stacked(
     """Areas over each other, one step for each row; `at` is the request that is looked at, `over`
     a line of its own, which ends at the top where it is far above all areas."""
     frames = (LOW_WIDE, LOW_NARROW) if low else (WIDE, NARROW)
-    return "".join(_stacked(frame, rows, classes, label, marks, at, over) for frame in frames)
+    return "".join(_stack_paths(frame, rows, classes, label, marks, at, over) for frame in frames)
 
 
-def _stacked(
+def _stack_paths(
     frame: PlotFrame,
     rows: Sequence[Mapping[str, float]],
     classes: Mapping[str, str],
@@ -152,7 +153,7 @@ def _stacked(
     at: int,
     over: Sequence[float],
 ) -> str:
-    shown = [rows[n] for n, _ in thinned([sum(row.values()) for row in rows])]
+    shown = [rows[n] for n, _ in thin_values([sum(row.values()) for row in rows])]
     stride = ceil(len(rows) / MAX_POINTS) or 1
     top = max((sum(row.values()) for row in shown), default=0) or 1
     top = max(top, min(max(over, default=0), FAR_ABOVE * top))
@@ -177,7 +178,7 @@ def _stacked(
     if over:
         dots = (
             f"{frame.left + (n + 0.5) * unit:.1f},{frame.base - min(value, top) * high:.1f}"
-            for n, (_, value) in enumerate(thinned(over))
+            for n, (_, value) in enumerate(thin_values(over))
         )
         title = f"<title>{UNTOUCHED}</title>"
         parts.append(f'<polyline class="naive" points="{" ".join(dots)}">{title}</polyline>')
@@ -225,7 +226,7 @@ def _flag(x: float, mark: PlotMark) -> str:
     return _titled_path(name, f"M{x + shift:.1f} 8{shape}", mark.text)
 
 
-def scattered(frame: PlotFrame, points: Sequence[tuple[float, float]], label: str) -> str:
+def scatter_chart(frame: PlotFrame, points: Sequence[tuple[float, float]], label: str) -> str:
     """Points over a scale of tens, against a line at one."""
     xs = [x for x, _ in points]
     low, high = min(xs), max(*xs, min(xs) + 0.1)
@@ -288,7 +289,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PlotArea:
     """The plane of a plot: rounds to the right, amounts up."""
 
     rounds: int
@@ -326,20 +327,22 @@ def lines(
     rounds = max((len(s.values) for s in series), default=0)
     highest = max((max(s.values, default=0) for s in series), default=0)
     show_limit = 0 < limit <= highest * 1.5
-    frame = Frame(rounds, max(highest, limit if show_limit else 0) * 1.04)
+    frame = PlotArea(rounds, max(highest, limit if show_limit else 0) * 1.04)
     body = [*frame.axes(), *frame.flags(flags)]
     if show_limit:
         y = frame.y(limit)
         body.append(f'<path class="limit" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
         body.append(f'<text class="note" x="{LEFT + 4}" y="{y - 4:.1f}">window</text>')
     for one in series:
-        points = " ".join(f"{frame.x(at):.1f},{frame.y(v):.1f}" for at, v in thinned(one.values))
+        points = " ".join(
+            f"{frame.x(at):.1f},{frame.y(v):.1f}" for at, v in thin_values(one.values)
+        )
         body.append(f'<polyline class="{one.kind}" points="{points}"/>')
         body += _ends(frame, one)
     return _svg("".join(body), label)
 
 
-def _ends(frame: Frame, one: Series) -> list[str]:
+def _ends(frame: PlotArea, one: Series) -> list[str]:
     """The last point of a line, with its figure."""
     if not one.values:
         return []
@@ -353,8 +356,8 @@ def areas(label: str, series: Sequence[Series], flags: Sequence[PlotMark] = ()) 
     """Amounts by round, stacked; long rows by the highest of each stretch."""
     rounds = max((len(s.values) for s in series), default=0)
     totals = [sum(s.values[at] for s in series) for at in range(rounds)]
-    kept = [at for at, _ in thinned(totals)]
-    frame = Frame(rounds, max(totals, default=0) * 1.04)
+    kept = [at for at, _ in thin_values(totals)]
+    frame = PlotArea(rounds, max(totals, default=0) * 1.04)
     body = list(frame.axes())
     floor_of = dict.fromkeys(kept, 0.0)
     for one in series:

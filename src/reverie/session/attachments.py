@@ -17,8 +17,8 @@ from typing import Protocol
 
 from reverie.errors import NotFound
 from reverie.light import dataclass
-from reverie.memory.format.frontmatter import parse
-from reverie.settings import git
+from reverie.settings import sources as git
+from reverie.topics.frontmatter import parse_frontmatter
 from reverie.transcript.blocks import text_block, text_of
 from reverie.transcript.records import Attached
 from reverie.transcript.view import View, head_blocks
@@ -58,7 +58,7 @@ class Skill:
 # --- what was announced
 
 
-def announced(view: View, kind: str) -> Iterator[str]:
+def attachment_texts(view: View, kind: str) -> Iterator[str]:
     """The texts of one kind that are in the context or wait to join it, oldest first."""
     for item in (*view.items, *view.waiting):
         if item.kind != "attached":
@@ -69,16 +69,16 @@ def announced(view: View, kind: str) -> Iterator[str]:
             yield "\n".join(p.block.text for p in item.pieces)
 
 
-def attached(kind: str, text: str) -> Attached:
+def build_attachment(kind: str, text: str) -> Attached:
     """Every attachment stands in one frame, so that nobody takes it for the user's words."""
     return Attached((text_block(_reminder(text)),), kind)
 
 
 def _reminder(text: str) -> str:
-    return framed("system-reminder", text)
+    return frame_text("system-reminder", text)
 
 
-def framed(tag: str, text: str, attributes: str = "") -> str:
+def frame_text(tag: str, text: str, attributes: str = "") -> str:
     """A file's text in a frame that it cannot close itself."""
     inside = re.sub(rf"<(?=/?{tag}\b)", "&lt;", text, flags=re.IGNORECASE)
     return f"<{tag}{attributes}>\n{inside.strip()}\n</{tag}>"
@@ -100,7 +100,7 @@ def date_line(day: str) -> str:
 def told_date(view: View) -> str:
     """The newest date in the context, or "" where none was ever told."""
     told = "" if view.head is None else text_of([b.value for b in head_blocks(view.head.context)])
-    for text in announced(view, DATE):
+    for text in attachment_texts(view, DATE):
         told += f"\n{text}"
     days = _TODAY.findall(told)
     return str(days[-1]) if days else ""
@@ -110,7 +110,11 @@ def date_change(told: str, today: str) -> tuple[Attached, ...]:
     """One attachment when midnight has passed since the date was told."""
     if not told or told == today:
         return ()
-    return (attached(DATE, f"{date_line(today)} The date has changed since you were last told."),)
+    return (
+        build_attachment(
+            DATE, f"{date_line(today)} The date has changed since you were last told."
+        ),
+    )
 
 
 # --- skills
@@ -158,7 +162,7 @@ def _inside(path: Path, base: Path) -> str | None:
 def frontmatter(text: str) -> tuple[dict[str, str], str]:
     """The `key: value` lines between two `---`, and the text behind them."""
     data = text.encode()
-    found = parse(data)
+    found = parse_frontmatter(data)
     if not found.present:
         return {}, text
     fields = {one.names[0].lower(): one.value for one in found.fields if len(one.names) == 1}
@@ -172,7 +176,7 @@ def skills_listed(before: Sequence[str], skills: Sequence[Skill]) -> tuple[Attac
     if not fresh:
         return ()
     head = "Skills of this project. Read a skill's file before you do what it is about:"
-    return (attached(SKILLS, "\n".join((head, *fresh))),)
+    return (build_attachment(SKILLS, "\n".join((head, *fresh))),)
 
 
 def skill_invoked(skill: Skill, most: int) -> Attached:
@@ -180,11 +184,11 @@ def skill_invoked(skill: Skill, most: int) -> Attached:
     text = _inside(skill.path, skill.path.parent.parent)
     if text is None:
         raise NotFound("a skill's file cannot be read", where=str(skill.path))
-    body = bounded(frontmatter(text)[1], most)
-    return attached(SKILL, framed("skill", body, f' name="{skill.name}"'))
+    body = truncate_text(frontmatter(text)[1], most)
+    return build_attachment(SKILL, frame_text("skill", body, f' name="{skill.name}"'))
 
 
-def bounded(text: str, most: int) -> str:
+def truncate_text(text: str, most: int) -> str:
     """The first `most` bytes, cut at a line end, and a note where that is not all."""
     data = text.encode()
     if len(data) <= most:
@@ -202,8 +206,8 @@ def plan_changed(before: Sequence[str], root: Path, most: int) -> tuple[Attached
     text = _inside(root / PLAN_FILE, root)
     if text is None or not text.strip():
         return ()
-    plan = framed("plan", bounded(text, most), f' file="{PLAN_FILE}"')
-    return () if before and before[-1] == _reminder(plan) else (attached(PLAN, plan),)
+    plan = frame_text("plan", truncate_text(text, most), f' file="{PLAN_FILE}"')
+    return () if before and before[-1] == _reminder(plan) else (build_attachment(PLAN, plan),)
 
 
 # --- all of them
@@ -240,8 +244,8 @@ class Attachments:
         self._told = told_date(view)
         return (
             *self.at_round(now),
-            *skills_listed(list(announced(view, SKILLS)), find_skills(self.root)),
-            *plan_changed(list(announced(view, PLAN)), self.root, self._bytes),
+            *skills_listed(list(attachment_texts(view, SKILLS)), find_skills(self.root)),
+            *plan_changed(list(attachment_texts(view, PLAN)), self.root, self._bytes),
             *(one for source in self.sources for one in source.at_turn(view)),
         )
 

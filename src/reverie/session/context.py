@@ -1,4 +1,6 @@
-"""What a session's head says of its surroundings: instruction files, memory, the memory prompt.
+"""The head of the first message: instructions, index, small memories, git state.
+
+What a session's head says of its surroundings: instruction files, memory, the memory prompt.
 
 Everything is read when a session begins, or when its beginning is replaced, and never while a
 request is rendered. Reading is bounded and takes plain files only. A project gets what lies in
@@ -12,39 +14,39 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from reverie.errors import StoreError
+from reverie.errors import NotFound, StoreError
 from reverie.light import dataclass
-from reverie.memory import instructions, prompt
-from reverie.memory.format.entry import INDEX, TEAM, shown
-from reverie.memory.instructions import (
+from reverie.session.recall.excerpts import in_head, trust_at
+from reverie.settings.catalog import Settings
+from reverie.settings.sources import claude_home, claude_settings, excludes, settings_files
+from reverie.store import paths
+from reverie.store.approvals import IncludeApprovals
+from reverie.store.fs import open_plain, read_open
+from reverie.store.home import canonical_root
+from reverie.store.memory_folder import MemoryFolder
+from reverie.store.memory_store import MemoryStore
+from reverie.store.project import Project
+from reverie.store.sensitive_paths import is_secret
+from reverie.toolbox import command
+from reverie.topics import instructions, prompt
+from reverie.topics.entry import INDEX, TEAM, TopicFile, decode_text
+from reverie.topics.instructions import (
     MAX_BYTES,
-    Collected,
     InstructionFile,
     InstructionKind,
+    InstructionSet,
     InstructionText,
     PathRule,
     RefusedFile,
 )
-from reverie.memory.ranking import ManifestLine
-from reverie.memory.trust import without_orders
-from reverie.settings import Settings
-from reverie.settings.claude import claude_home, claude_settings, excludes
-from reverie.settings.sources import settings_files
-from reverie.store import keys
-from reverie.store.approvals import IncludeApprovals
-from reverie.store.home import canonical_root
-from reverie.store.memory import MemoryFolder
-from reverie.store.plain import open_plain, read_open
-from reverie.store.private import is_secret
-from reverie.store.project import Project
-from reverie.tools import globs
+from reverie.topics.manifest import ManifestLine, iso_time
+from reverie.topics.trust import Trust, without_orders
+from reverie.transcript.blocks import TEXT_BYTES, text_block
 from reverie.world import Notice, Say, say_nothing
-
-if TYPE_CHECKING:
-    from reverie.store.memories import Memories
 
 MANAGED = Path("/etc/reverie/CLAUDE.md")
 MAX_RULES = 200
@@ -124,7 +126,7 @@ class DiskReader:
             os.close(fd)
         if not _is_text(data):
             return RefusedFile("it is no text")
-        return _found(real, data, max(size, len(data)), self._most)
+        return _instruction_text(real, data, max(size, len(data)), self._most)
 
     def rules(self, folder: str) -> Sequence[str]:
         found: list[str] = []
@@ -139,17 +141,17 @@ class DiskReader:
 
 def _excludes(pattern: str, names: Sequence[str]) -> bool:
     try:
-        return globs.matcher(pattern, folders=True)(names)
-    except globs.BadPattern:
+        return command.matcher(pattern, folders=True)(names)
+    except command.BadPattern:
         return False
 
 
-def _found(real: str, data: bytes, size: int, most: int) -> InstructionText:
+def _instruction_text(real: str, data: bytes, size: int, most: int) -> InstructionText:
     if len(data) <= most:
-        return InstructionText(real, shown(data), size)
+        return InstructionText(real, decode_text(data), size)
     head = data[:most]
     end = head.rfind(b"\n")
-    return InstructionText(real, shown(head[: end + 1] if end > 0 else head), size, cut=True)
+    return InstructionText(real, decode_text(head[: end + 1] if end > 0 else head), size, cut=True)
 
 
 def _is_text(data: bytes) -> bool:
@@ -164,7 +166,7 @@ def _is_at(fd: int, real: str) -> bool:
         return os.path.realpath(real) == real
 
 
-def instruction_files(project: Project, *, managed: Path = MANAGED) -> Collected:
+def instruction_files(project: Project, *, managed: Path = MANAGED) -> InstructionSet:
     """Read all instruction files for a session in a project's working folder."""
     return _collect(project, _sources(project, managed))
 
@@ -187,15 +189,15 @@ def _sources(project: Project, managed: Path) -> tuple[instructions.InstructionS
     )
 
 
-def _collect(project: Project, places: Sequence[instructions.InstructionSource]) -> Collected:
-    top, excluded = project.worktree, _excluded(project)
+def _collect(project: Project, places: Sequence[instructions.InstructionSource]) -> InstructionSet:
+    top, excluded = project.worktree, _is_excluded(project)
     reader = DiskReader(top, IncludeApprovals(project.home), excludes=excluded)
     return instructions.collect(
         places, reader, user=project.user_home, top=str(top), settings=project.settings
     )
 
 
-def _excluded(project: Project) -> tuple[str, ...]:
+def _is_excluded(project: Project) -> tuple[str, ...]:
     """What the user excludes anywhere; a project may exclude what lies in it."""
     home, top = project.home, project.worktree
     files = (*settings_files(home=home, root=top), *claude_settings(home, top, project.environ))
@@ -205,9 +207,11 @@ def _excluded(project: Project) -> tuple[str, ...]:
     return (*own, *(one for one in theirs if one.startswith(inside)))
 
 
-def unapproved_notice(missing: Sequence[instructions.Unapproved]) -> Notice:
+def unapproved_notice(missing: Sequence[instructions.PendingInclude]) -> Notice:
     """What the project asked for outside itself, in one sentence, and how to let it."""
-    named = "; ".join(f"{keys.shown(one.path)} (for {keys.shown(one.by)})" for one in missing)
+    named = "; ".join(
+        f"{paths.format_path(one.path)} (for {paths.format_path(one.by)})" for one in missing
+    )
     text = f"Not read, since it lies outside the project: {named}. {APPROVE}"
     return Notice("instructions", text, "warning")
 
@@ -236,7 +240,7 @@ def memory_section(
         with contextlib.suppress(StoreError):
             memory.make_folder(TEAM)
     return prompt.section(
-        prompt.Options(
+        prompt.PromptOptions(
             str(memory.root),
             team=str(memory.root / TEAM) if shared else "",
             daily_log=daily_log,
@@ -268,7 +272,7 @@ def index_files(
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class HeadContext:
     """The text at the head of the first user message, and the files it was made from."""
 
     text: str
@@ -284,7 +288,7 @@ def gather(
     team: bool = False,
     managed: Path = MANAGED,
     say: Say = say_nothing,
-) -> Context:
+) -> HeadContext:
     """Instruction files, the memory index, then memories sent whole: the head's context."""
     collected = instruction_files(project, managed=managed)
     for warning in collected.warnings:
@@ -293,7 +297,7 @@ def gather(
         say(unapproved_notice(collected.unapproved))
     indexes = () if memory is None else index_files(memory, team=team, scanned=scanned)
     files = (*collected.files, *indexes, *young)
-    return Context(instructions.render(files), files)
+    return HeadContext(instructions.render(files), files)
 
 
 # --- the head of a session with memory
@@ -302,14 +306,12 @@ def gather(
 def remembering_head(
     system: str | Sequence[Mapping[str, Any]],
     project: Project,
-    memories: Memories,
+    memories: MemoryStore,
     wider: Sequence[Project],
     say: Say,
 ) -> tuple[str | Sequence[Mapping[str, Any]], str]:
     """Return the system prompt with its section about memory, and what stands before the first
     message: instruction files, the index, memories that are sent whole."""
-    from reverie.session.recall.young import young_memories
-
     folder, settings = memories.folder, project.settings
     section = memory_section(settings, folder, by_itself=True, say=say)
     scanned = folder.scan()
@@ -333,7 +335,6 @@ def _wider_memories(
 ) -> Iterator[InstructionFile]:
     """Yield the indexes of memories around one, and what of them is sent whole."""
     from reverie.session.open_memory import OpenMemory
-    from reverie.session.recall.young import young_memories
 
     for part in projects:
         if part.has_memory:
@@ -342,3 +343,72 @@ def _wider_memories(
                 scanned = store.folder.scan()
                 yield from index_files(store.folder, scanned=scanned)
                 yield from young_memories(store, settings, scanned)
+
+
+# --- Young memories, sent whole: while they are few, their bodies stand with the index in the
+# head.
+#
+# All trusted memories while together they are within the limit; above it those about the user and
+# the user's rules, while these are; above that the rules that had to be said again, and recall
+# brings what a turn needs. They are read when a head is made, and a head is a record: what changes
+# later reaches the next one. Nothing untrusted, nothing of the team's, and nothing that cannot be
+# read stands among them.
+
+
+MAX_HEAD = 1_024
+"""Bytes of a file that may be frontmatter: more than the limit and so much is not read at all."""
+MAX_PINNED = 20  # rules that had to be said again stand there whatever the limit
+MAX_FILES = 200  # a folder of more is not young, however short they are
+ABOUT_THE_USER = ("user", "feedback")
+_ORDER: tuple[InstructionKind, ...] = ("rule", "person", "remembered")
+
+
+def young_memories(
+    memories: MemoryStore, settings: Settings, scanned: Sequence[ManifestLine]
+) -> tuple[InstructionFile, ...]:
+    """The memories whose bodies stand in the head, of those that a scan found, rules first and
+    the newest last."""
+    most = settings.young_tokens
+    own = [one for one in scanned if not one.key.startswith(f"{TEAM}/")]
+    about_user = [one for one in own if one.type in ABOUT_THE_USER]
+    pinned = [one for one in about_user if one.said][:MAX_PINNED]
+    for records, limit in ((own, most), (about_user, most), (pinned, MAX_PINNED * most)):
+        found = _within(memories, records, limit)
+        if found is not None:
+            return tuple(sorted(found, key=lambda file: _ORDER.index(file.kind)))
+    return ()
+
+
+def _within(
+    memories: MemoryStore, records: Sequence[ManifestLine], most: int
+) -> list[InstructionFile] | None:
+    """The trusted ones as they are sent; None where they are more than the limit."""
+    if len(records) > MAX_FILES:
+        return None
+    trusted: list[ManifestLine] = []
+    least = 0
+    for one in records:
+        if trust_at(memories, one.key) is Trust.UNTRUSTED:
+            continue
+        trusted.append(one)
+        least += max(0, one.size - MAX_HEAD)
+        if least > most * TEXT_BYTES:
+            return None
+    found: list[InstructionFile] = []
+    tokens = 0
+    for one in reversed(trusted):
+        try:
+            read = memories.folder.read(one.key)
+        except (NotFound, StoreError):
+            continue
+        tokens += text_block(read.body.strip()).tokens
+        if tokens > most:
+            return None
+        if read.body.strip():
+            found.append(_dated_file(memories.root, read))
+    return found
+
+
+def _dated_file(folder: Path, one: TopicFile) -> InstructionFile:
+    sent = in_head(folder, one)
+    return replace(sent, text=f"{sent.text}\n\n(Saved {iso_time(one.modified)[:10]})")

@@ -19,6 +19,7 @@ from anyio import CancelScope
 
 from reverie.concurrency import alone, in_thread
 from reverie.errors import InvalidMessage
+from reverie.observer import ObservedConversation, is_watched, tell
 from reverie.session.stops import is_paused
 from reverie.transcript.blocks import Block
 from reverie.transcript.codec import blobs, encode
@@ -35,7 +36,6 @@ from reverie.transcript.records import (
 )
 from reverie.transcript.tasks import MAIN, Task
 from reverie.transcript.view import View
-from reverie.watching import WatchedConversation, is_watched, tell
 from reverie.wire.reply import Addable, Observable, Reply, as_reply, as_user
 from reverie.wire.request import Request, render
 from reverie.world import Layer, Notice, World
@@ -43,7 +43,7 @@ from reverie.world import Layer, Notice, World
 Layers: TypeAlias = "Sequence[tuple[str, Layer]]"
 
 
-class Log(Protocol):
+class TranscriptLog(Protocol):
     """Where lines go: a journal, or nowhere in a private session."""
 
     def append(self, texts: Sequence[str]) -> None: ...
@@ -82,7 +82,7 @@ class Conversation:
 
     def __init__(
         self,
-        log: Log,
+        log: TranscriptLog,
         blobs: Blobs,
         view: View,
         world: World,
@@ -197,7 +197,7 @@ class Conversation:
         entries: tuple[Entry, ...] = ()
         with CancelScope(shield=True):
             async with self._lock:
-                entries = await self._written(self._stamped(records))
+                entries = await self._write_entries(self._stamp_records(records))
         return entries
 
     async def append_at(self, parent: str, record: Record) -> None:
@@ -205,9 +205,11 @@ class Conversation:
         with CancelScope(shield=True):
             async with self._lock:
                 at = self.world.clock.now()
-                await self._written((Entry(self.new_id(), parent, at, record),))
+                await self._write_entries((Entry(self.new_id(), parent, at, record),))
 
-    async def _written(self, entries: tuple[Entry, ...], handed: int = 0) -> tuple[Entry, ...]:
+    async def _write_entries(
+        self, entries: tuple[Entry, ...], handed: int = 0
+    ) -> tuple[Entry, ...]:
         """Entries, written and folded as one step; the first so many were handed in."""
 
         def then(_: None) -> None:
@@ -223,9 +225,9 @@ class Conversation:
             if isinstance(entry.record, AssistantMessage):
                 self._in_flight = self._shortened = False
         if is_watched():
-            tell(lambda one: one.saw(self._watched(), entries))
+            tell(lambda one: one.saw(self._watched_conversation(), entries))
 
-    def _stamped(self, records: Sequence[Record]) -> tuple[Entry, ...]:
+    def _stamp_records(self, records: Sequence[Record]) -> tuple[Entry, ...]:
         leaf, at = self.view.leaf, self.world.clock.now()
         entries: list[Entry] = []
         for record in records:
@@ -251,7 +253,7 @@ class Conversation:
                 if not handed:  # somebody else was quicker
                     return
                 try:
-                    await self._written(self._stamped(handed), len(handed))
+                    await self._write_entries(self._stamp_records(handed), len(handed))
                 except InvalidMessage:
                     del self._handed[: len(handed)]  # it will not be written another time either
                     raise
@@ -271,13 +273,13 @@ class Conversation:
         self._log.close()
         if is_watched():
             now = self.world.clock.now()
-            tell(lambda one: one.closed(self._watched(), now))
+            tell(lambda one: one.closed(self._watched_conversation(), now))
 
-    def _watched(self) -> WatchedConversation:
+    def _watched_conversation(self) -> ObservedConversation:
         started = self.view.started
         agent, project = (started.agent, started.project) if started else ("", "")
         settings = self.world.settings
-        return WatchedConversation(self.view.session, self.source, agent, project, settings)
+        return ObservedConversation(self.view.session, self.source, agent, project, settings)
 
     # --- layers fail alone
 

@@ -13,30 +13,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reverie.errors import NotAvailable, PromptTooLong
-from reverie.models import ClientModel, RulesModel, output_limit, too_long
-from reverie.session.options import Head
-from reverie.session.tool_roles import described, flat
-from reverie.tools.toolset import Original, Toolset, reading_back
+from reverie.models import BackgroundModel, ClientModel, output_limit, too_long
+from reverie.session.options import RequestHead
+from reverie.toolbox.toolset import Original, Toolset, describe_tool, flat, reading_back
 from reverie.transcript.blocks import Block, dump, text_block, text_of
-from reverie.transcript.records import (
-    AssistantMessage,
-    HeadSet,
-    Record,
-    ResultDecided,
-    UserMessage,
-)
+from reverie.transcript.records import AssistantMessage, HeadSet, Record, ResultDecided, UserMessage
 from reverie.transcript.tasks import MAIN
 from reverie.transcript.view import View
-from reverie.wire.adopting import Adopted, adopt
-from reverie.wire.native import ITEMS
-from reverie.wire.reading import format_of, heard, value_of
+from reverie.wire.lists import AdoptedMessage, adopt, format_of, parse_message, value_of
+from reverie.wire.openai import ITEMS
 from reverie.wire.reply import Addable, Reply, ToolCall, as_reply, as_user
 from reverie.wire.request import NO_HEAD, Request
 from reverie.world import Model, complete
 
 if TYPE_CHECKING:
     from reverie.session.session import Session
-    from reverie.tools.sealed import SealedCalls
+    from reverie.toolbox.read_back import SealedCalls
 
 FORK = "fork"
 READS = 20
@@ -97,7 +89,7 @@ async def adopt_messages(session: Session, messages: Sequence[object]) -> None:
     """Take in what was said elsewhere; its results stay as they were sent."""
     values = [value_of(message) for message in messages]
     form, _ = format_of(values, (), session.world.model_name)
-    parts = list(adopt([heard(value, form) for value in values], form).parts)
+    parts = list(adopt([parse_message(value, form) for value in values], form).parts)
     while parts and parts[-1].part == "interrupted":
         parts.pop()  # its calls may still be answered here
     names: dict[str, str] = {}
@@ -112,7 +104,7 @@ async def adopt_messages(session: Session, messages: Sequence[object]) -> None:
     await session.append(*records)
 
 
-def _adopted_records(part: Adopted, names: dict[str, str], view: View) -> Iterator[Record]:
+def _adopted_records(part: AdoptedMessage, names: dict[str, str], view: View) -> Iterator[Record]:
     """What a user or a tool said; what belongs to nobody here is kept as words."""
     if part.part == "aside":
         words = [text for block in part.blocks if (text := text_of(block.value)).strip()]
@@ -156,9 +148,9 @@ def changed_head(
     """The head as it is, with what is said anew."""
     found = view.head or NO_HEAD
     if system is not None:
-        found = replace(found, system=Head(system=system).record().system)
+        found = replace(found, system=RequestHead(system=system).record().system)
     if tools is not None:
-        found = replace(found, tools=dump([described(tool) for tool in flat(tools)]))
+        found = replace(found, tools=dump([describe_tool(tool) for tool in flat(tools)]))
     if options is not None:
         found = replace(found, options=dump(dict(options)))
     return replace(found, reason=reason)
@@ -224,7 +216,7 @@ async def send_request(session: Session) -> object:
 def sender(session: Session) -> Model:
     """Return who is asked; NotAvailable where there is nobody."""
     worker = session.world.model
-    if worker is None or isinstance(worker, RulesModel):
+    if worker is None or isinstance(worker, BackgroundModel):
         raise NotAvailable(
             "this session has no client to ask with",
             where=session.id,
@@ -285,7 +277,7 @@ def read_back_tools(session: Session) -> Toolset:
     options = session.options
     if not options.holds_window or not options.way_back.tool or session.budget is None:
         return Toolset()  # a private session has nothing stored
-    from reverie.tools.sealed import SealedCalls
+    from reverie.toolbox.read_back import SealedCalls
 
     sealed = SealedCalls(lambda: session.view, session.library.folder, session.id)
     settings = session.project.settings

@@ -22,18 +22,16 @@ import anyio
 
 from reverie.errors import NotFound
 from reverie.light import dataclass
-from reverie.settings import POLICY, Problem, environment
-from reverie.settings.kinds import REFUSED
-from reverie.settings.sources import SettingsFile, settings_files
-from reverie.settings.values import parse_object
+from reverie.settings.schema import REFUSED, Problem, parse_object
+from reverie.settings.sources import POLICY, SettingsFile, environment, settings_files
 from reverie.store.project import Project
-from reverie.tools.tool import ToolFailed
+from reverie.toolbox.tool import ToolFailed
 from reverie.transcript.blocks import dump, text_block
 from reverie.transcript.records import Attached
 from reverie.world import Notice, Say, say_nothing
 
 if TYPE_CHECKING:
-    from reverie.tools.process import Command
+    from reverie.toolbox.process import Command
 
 HookEvent: TypeAlias = Literal[
     "SessionStart",
@@ -83,14 +81,14 @@ class HookVerdict:
 
     def attached(self) -> tuple[Attached, ...]:
         """The added context as records."""
-        return tuple(Attached((text_block(framed(c)),), "hook") for c in self.context)
+        return tuple(Attached((text_block(frame_hook_text(c)),), "hook") for c in self.context)
 
 
 NOTHING = HookVerdict()
 NOTHING_KNOWN: Mapping[str, str] = MappingProxyType({})
 
 
-def framed(text: str) -> str:
+def frame_hook_text(text: str) -> str:
     """Text of a hook in a frame that it cannot close itself."""
     inside = re.sub(r"<(?=/?hook-context)", "&lt;", text, flags=re.IGNORECASE)
     return f"<hook-context>\n{inside}\n</hook-context>"
@@ -256,14 +254,18 @@ class Hooks:
     async def _one(self, hook: Hook, given: bytes) -> HookVerdict:
         limit = self._seconds if hook.seconds is None else hook.seconds
         known = {"CLAUDE_PROJECT_DIR": self._project} if hook.claude else {}
-        ran = await heard(hook.command, given, cwd=self._cwd, seconds=limit, known=known)
+        ran = await run_shell_line(hook.command, given, cwd=self._cwd, seconds=limit, known=known)
         if ran.fault:
-            return self._failed(hook, ran.fault)
+            return self._failure_verdict(hook, ran.fault)
         if ran.status == BLOCKED:
-            return HookVerdict(True, _shown(ran.errors, MAX_REASON) or "a hook blocked this")
+            return HookVerdict(
+                True, _decode_excerpt(ran.errors, MAX_REASON) or "a hook blocked this"
+            )
         if ran.status:
-            errors = _shown(ran.errors, 300)
-            return self._failed(hook, f"ended with status {ran.status}. {errors}".rstrip(". "))
+            errors = _decode_excerpt(ran.errors, 300)
+            return self._failure_verdict(
+                hook, f"ended with status {ran.status}. {errors}".rstrip(". ")
+            )
         return self._answer(hook, ran.output)
 
     def _answer(self, hook: Hook, output: bytes) -> HookVerdict:
@@ -274,18 +276,18 @@ class Hooks:
             return HookVerdict(context=(_cut(text, MAX_CONTEXT),))
         value, problems = parse_object(text, hook.command[:80])
         if problems:
-            return self._failed(hook, f"its output is not used: {problems[0].reason}")
+            return self._failure_verdict(hook, f"its output is not used: {problems[0].reason}")
         decision, reason = value.get("decision"), value.get("reason")
         added = value.get("additionalContext")
         if hook.claude:
             decision, reason, added = _in_our_words(value)
         if decision not in (None, "block", "allow"):
-            return self._failed(hook, 'decision must be "block" or "allow"')
+            return self._failure_verdict(hook, 'decision must be "block" or "allow"')
         context = (_cut(added, MAX_CONTEXT),) if isinstance(added, str) and added.strip() else ()
         said = _cut(reason, MAX_REASON) if isinstance(reason, str) else ""
         return HookVerdict(decision == "block", said, context)
 
-    def _failed(self, hook: Hook, why: str) -> HookVerdict:
+    def _failure_verdict(self, hook: Hook, why: str) -> HookVerdict:
         """A hook without a verdict: one that judges tool calls has not allowed this one."""
         text = f"{hook.event} hook `{hook.command[:80]}` {why}"
         blocks = hook.event == "PreToolUse"
@@ -320,7 +322,7 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}\n[cut at {most:,} characters]"
 
 
-def _shown(data: bytes, most: int) -> str:
+def _decode_excerpt(data: bytes, most: int) -> str:
     return data[: most * 4].decode("utf-8", "replace").strip()[:most]
 
 
@@ -335,19 +337,19 @@ class HookRan:
 
 
 def _in_shell(line: str, given: bytes, cwd: str, known: Mapping[str, str]) -> Command:
-    from reverie.tools.process import Command
+    from reverie.toolbox.process import Command
 
     environ = {**environment(), **known}
     return Command(["/bin/sh", "-c", line], Path(cwd).absolute(), environ, given)
 
 
-async def heard(
+async def run_shell_line(
     line: str, given: bytes, *, cwd: str, seconds: float, known: Mapping[str, str] = NOTHING_KNOWN
 ) -> HookRan:
     """Run a line of shell and keep what it says; nothing that it starts is left afterwards."""
-    from reverie.tools.process import Gathered, run  # due where there is a hook
+    from reverie.toolbox.process import OutputBuffer, run  # due where there is a hook
 
-    out, errors = Gathered(MAX_OUTPUT + 1), Gathered(MAX_OUTPUT + 1)
+    out, errors = OutputBuffer(MAX_OUTPUT + 1), OutputBuffer(MAX_OUTPUT + 1)
     try:
         ended = await run(_in_shell(line, given, cwd, known), out, seconds, errors)
     except (OSError, NotFound, ToolFailed) as error:

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import anyio
 
 import reverie
-from reverie.concurrency import Holding, alone, to_the_end
+from reverie.concurrency import OpenState, alone, to_the_end
 from reverie.errors import InvalidInput, PromptTooLong
-from reverie.layers import session_memory
-from reverie.layers.compaction import STOPPED, broken
-from reverie.session.compaction import compacting
+from reverie.layers.compaction import STOPPED, is_breaker_open
+from reverie.layers.session_memory.compaction import due
+from reverie.session import compaction
 from reverie.session.conversation import NoLog
-from reverie.session.fork import Fork, Parent
-from reverie.session.jobs import Jobs, OwnTasks, process_limit
+from reverie.session.jobs import Jobs, LoopTasks, process_limit
 from reverie.session.options import Begun, resumed_head
 from reverie.session.turn import TurnEnding
+from reverie.session.worker import Fork, ForkParent
 from reverie.transcript.records import Failed, Started, TurnEnded
 from reverie.transcript.tasks import MAIN, Task
 from reverie.wire.reply import Addable, Observable, Reply
@@ -31,13 +31,13 @@ from reverie.wire.request import Request
 from reverie.world import Notice
 
 if TYPE_CHECKING:
-    from reverie.session.dream.watch import DreamWatch
+    from reverie.session.dream.schedule import DreamSchedule
     from reverie.session.recall.recall import Recall
 
 DREAM = "dream"
 
 
-class Host(Parent):
+class JobContext(ForkParent):
     """A conversation that is open, and the background work of its session."""
 
     def __init__(self, begun: Begun) -> None:
@@ -62,11 +62,11 @@ class Host(Parent):
         self.library = library
         self.memories = None if options.private else options.memories
         self.interactive = options.interactive
-        ask = partial(compacting.ask_to_the_end, self)
+        ask = partial(compaction.ask_to_the_end, self)
         self.world = replace(world, fork=self.run_fork, wait=self._wait, ask=ask)
         self._session = session
         self._summariser = begun.summariser
-        self._tasks = OwnTasks()
+        self._tasks = LoopTasks()
         limit = process_limit(world.settings.background_processes)
         self.jobs = Jobs(
             self._tasks,
@@ -78,7 +78,7 @@ class Host(Parent):
         )
         self.recall = self._recall()
         self._first_byte = anyio.Event()
-        self.holding = Holding("session", session)
+        self.holding = OpenState("session", session)
         self._is_drained = False
 
     @property
@@ -86,11 +86,11 @@ class Host(Parent):
         return self._session
 
     @cached_property
-    def dreams(self) -> DreamWatch:
+    def dreams(self) -> DreamSchedule:
         """What it knows of its dreams."""
-        from reverie.session.dream.watch import DreamWatch
+        from reverie.session.dream.schedule import DreamSchedule
 
-        return DreamWatch()
+        return DreamSchedule()
 
     def _recall(self) -> Recall | None:
         if self.memories is None:
@@ -109,7 +109,7 @@ class Host(Parent):
             policy = self.world.settings.context_policy
             version = reverie.__version__
             await self.append(Started(self.id, root, root, version, self.source, policy=policy))
-        if broken(self.view, self.world):
+        if is_breaker_open(self.view, self.world):
             failures = self.view.compaction_failures
             self.world.say(Notice("compaction", STOPPED.format(failures=failures), "warning"))
         recorded, head = self.view.head, self.options.head(self.world)
@@ -191,17 +191,17 @@ class Host(Parent):
         if self.recall is None:
             await super().add_messages(*said)
             return
-        from reverie.session.recall.select import begins_turn, spoken
+        from reverie.session.recall.selection import begins_turn, latest_user_text
 
         begins = begins_turn(self.view)
         await super().add_messages(*said)
-        text = spoken(self.view) if begins else ""
+        text = latest_user_text(self.view) if begins else ""
         if text:
             self.recall.begin(self.view.leaf, text)
         elif not begins:
-            from reverie.session.recall.touched import touched
+            from reverie.session.recall.query import read_last_round
 
-            self.recall.touch(self.view.leaf, touched(self.view))
+            self.recall.touch(self.view.leaf, read_last_round(self.view))
 
     async def render_request(self, task: Task = MAIN) -> Request:
         self._first_byte.set()  # who waits for an answer that never came goes on
@@ -262,12 +262,12 @@ class Host(Parent):
             await self._first_byte.wait()
         return await super().open_fork(source)
 
-    async def summarize(self, instructions: str = "", **part: Any) -> compacting.Compacted:
+    async def summarize(self, instructions: str = "", **part: Any) -> compaction.Compacted:
         """Put a summary in the place of the conversation, or of a part of it; `part` as
-        `compacting.compact` takes it: `from_`, `up_to`, `by_provider`."""
+        `compaction.compact` takes it: `from_`, `up_to`, `by_provider`."""
         if self._in_flight:
             raise InvalidInput("a request is on its way", do="Observe its answer first")
-        return await compacting.compact(self, instructions, **part)
+        return await compaction.compact(self, instructions, **part)
 
 
 def _no_log(agent: str) -> NoLog:
@@ -277,20 +277,20 @@ def _no_log(agent: str) -> NoLog:
 
 # --- what runs unasked behind a conversation, and when: two tuples, and nowhere else
 
-Consider: TypeAlias = "Callable[[Host], Awaitable[None]]"
+Consider: TypeAlias = "Callable[[JobContext], Awaitable[None]]"
 """Asks a piece of background work whether it is due. It answers at once, and does its work as one
 of the session's jobs; one that raises fails alone."""
 
 
-async def _note(host: Host) -> None:
-    if not session_memory.due(host.view, host.world):
+async def _note(host: JobContext) -> None:
+    if not due(host.view, host.world):
         return
-    from reverie.session.notes import job
+    from reverie.session import notes as job
 
     await job.consider(host)
 
 
-async def _extract(host: Host) -> None:
+async def _extract(host: JobContext) -> None:
     if host.memories is None:
         return
     from reverie.session.extraction import run
@@ -298,7 +298,7 @@ async def _extract(host: Host) -> None:
     await run.consider(host)
 
 
-async def _dream(host: Host) -> None:
+async def _dream(host: JobContext) -> None:
     if host.memories is None:
         return
     await host.dreams.consider(host)

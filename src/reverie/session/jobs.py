@@ -22,7 +22,7 @@ from anyio import CapacityLimiter
 from anyio.lowlevel import RunVar
 
 from reverie.concurrency import alone
-from reverie.watching import is_watched, tell
+from reverie.observer import is_watched, tell
 from reverie.world import Notice, Say
 
 JobWork: TypeAlias = "Callable[[], Awaitable[None]]"
@@ -44,7 +44,7 @@ def process_limit(at_once: int) -> CapacityLimiter:
 
 
 class StartsTasks(Protocol):
-    """Where tasks are started: a task group, or `OwnTasks`."""
+    """Where tasks are started: a task group, or `LoopTasks`."""
 
     def start_soon(self, func: Callable[[], Coroutine[Any, Any, Any]], /) -> object: ...
 
@@ -56,7 +56,7 @@ class _Task:
     handle: object = None  # an event loop holds its tasks weakly
 
 
-class OwnTasks:
+class LoopTasks:
     """Tasks that live in the event loop itself, until they are done or `aclose` ends them.
     What they run may not raise."""
 
@@ -69,7 +69,7 @@ class OwnTasks:
             raise RuntimeError("no task can be started in a session that is closed")
         task = _Task()
         self._tasks.add(task)
-        task.handle = _begun(partial(self._run, task, func))
+        task.handle = _start_task(partial(self._run, task, func))
 
     async def _run(self, task: _Task, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         try:
@@ -87,7 +87,7 @@ class OwnTasks:
             await task.over.wait()
 
 
-def _begun(work: Callable[[], Any]) -> object:
+def _start_task(work: Callable[[], Any]) -> object:
     """A task of the event loop's own, outside every scope of the task that asks for it."""
     import asyncio
 
@@ -100,7 +100,7 @@ def _begun(work: Callable[[], Any]) -> object:
 
 
 @dataclass
-class _Running:
+class _RunningJob:
     scope: anyio.CancelScope
     done: anyio.Event
     waiting: JobWork | None = None
@@ -124,7 +124,7 @@ class Jobs:
         self._limit = limit
         self._say = say
         self._failed = failed
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, _RunningJob] = {}
 
     @property
     def running(self) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ class Jobs:
         if under_way is not None:
             under_way.waiting = work
             return False
-        self._running[name] = _Running(anyio.CancelScope(), anyio.Event())
+        self._running[name] = _RunningJob(anyio.CancelScope(), anyio.Event())
         self._tasks.start_soon(partial(self._run, name, work))
         return True
 

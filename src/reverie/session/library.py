@@ -1,4 +1,6 @@
-"""The sessions of a project on disk: begin, go on, read, list, copy, remove; and each one's folder.
+"""Sessions on disk: open, read, list, copy, remove.
+
+The sessions of a project on disk: begin, go on, read, list, copy, remove; and each one's folder.
 
 Reading needs no lock and works while another process writes. Nothing here changes a
 transcript that exists; `remove` takes a session whole, and never memory. A session's own folder
@@ -11,7 +13,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -20,17 +22,25 @@ from uuid import uuid4
 from anyio import to_thread
 
 from reverie.concurrency import in_thread
-from reverie.errors import Held, InvalidInput, InvalidMessage, LaterVersion, NotFound, StoreError
+from reverie.errors import (
+    Held,
+    InvalidInput,
+    InvalidMessage,
+    LaterVersion,
+    NotFound,
+    ReverieError,
+    StoreError,
+)
 from reverie.light import dataclass
-from reverie.session.conversation import Log, NoLog
-from reverie.session.listing import Listing, Summary
-from reverie.session.reading import Transcript, transcript_of
-from reverie.settings.values import read_object
+from reverie.session.conversation import NoLog, TranscriptLog
+from reverie.session.summaries import SessionListing, SessionSummary, Transcript, transcript_of
+from reverie.settings.schema import read_object
 from reverie.store import home as places
-from reverie.store import keys
+from reverie.store import paths
 from reverie.store.files import Folder
 from reverie.store.home import SessionFile
 from reverie.store.journal import BadLine, Journal, Line
+from reverie.store.lock import Holder, holder_of
 from reverie.store.project import Project
 from reverie.transcript.codec import decode, is_later
 
@@ -90,17 +100,17 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class BegunSession:
+class OpenTranscript:
     """A session open for writing."""
 
     id: str
-    log: Log
+    log: TranscriptLog
     disk: SessionDisk | NoDisk
     transcript: Transcript
     copied: bool = False
 
 
-class Library:
+class SessionLibrary:
     """One project's sessions."""
 
     def __init__(self, path: Path, project: Path) -> None:
@@ -108,7 +118,7 @@ class Library:
         self.project = project
 
     @classmethod
-    def of(cls, project: Project, *, claim: bool = True) -> Library:
+    def of(cls, project: Project, *, claim: bool = True) -> SessionLibrary:
         """Return a project's sessions; make its folder unless `claim` is false."""
         if claim:
             project.claim()
@@ -116,7 +126,7 @@ class Library:
         return cls(project.sessions_folder, project.folder())
 
     @classmethod
-    def find(cls, project: Project) -> Library | None:
+    def find(cls, project: Project) -> SessionLibrary | None:
         """Return a project's sessions to read; None where it has no folder yet."""
         found = cls.of(project, claim=False)
         return found if found.path.is_dir() else None
@@ -133,10 +143,10 @@ class Library:
 
     def begin(
         self, resume: str = "", on_held: Literal["refuse", "fork"] = "refuse", private: bool = False
-    ) -> BegunSession:
+    ) -> OpenTranscript:
         """Open a new session, or one that exists, for writing."""
         if private:
-            return BegunSession(str(uuid4()), NoLog(), NoDisk(), Transcript(""))
+            return OpenTranscript(str(uuid4()), NoLog(), NoDisk(), Transcript(""))
         if not resume:
             return self._open(str(uuid4()))
         session = places.session_id(resume)
@@ -148,7 +158,7 @@ class Library:
                 raise
         return self._copy(session)
 
-    def _open(self, session: str, *, keeps: bool = False) -> BegunSession:
+    def _open(self, session: str, *, keeps: bool = False) -> OpenTranscript:
         log = Journal.open(self.folder, f"{session}.jsonl")
         try:
             disk = SessionDisk(self.folder, session)
@@ -161,12 +171,12 @@ class Library:
                     do="Update Reverie; or read it with `reverie sessions show`; or go on in a "
                     'copy without those records, on_held="fork"',
                 )
-            return BegunSession(session, log, disk, transcript)
+            return OpenTranscript(session, log, disk, transcript)
         except BaseException:
             log.close()
             raise
 
-    def _copy(self, session: str) -> BegunSession:
+    def _copy(self, session: str) -> OpenTranscript:
         """A session of its own id that starts as a copy, with all that the original stored for
         itself. What a later version wrote stays behind."""
         source = Journal.open(self.folder, f"{session}.jsonl", write=False)
@@ -187,7 +197,7 @@ class Library:
         except BaseException:
             begun.log.close()
             raise
-        return BegunSession(begun.id, begun.log, begun.disk, found, copied=True)
+        return OpenTranscript(begun.id, begun.log, begun.disk, found, copied=True)
 
     def read(self, session: str) -> Transcript:
         """A session as it stands, at any time, without its lock."""
@@ -204,7 +214,7 @@ class Library:
                 do="`reverie sessions list` shows the ids",
             )
 
-    def begin_agent(self, session: str, agent: str) -> BegunSession:
+    def begin_agent(self, session: str, agent: str) -> OpenTranscript:
         """Open the transcript of an agent, beside the session's, new or as it was left."""
         log = self.agent_log(session, agent)
         try:
@@ -213,7 +223,7 @@ class Library:
         except BaseException:
             log.close()
             raise
-        return BegunSession(agent, log, disk, found)
+        return OpenTranscript(agent, log, disk, found)
 
     def agent_log(self, session: str, agent: str) -> Journal:
         """The transcript of a fork or sub-agent, beside the session's."""
@@ -233,7 +243,7 @@ class Library:
             raise NotFound("this project has no session yet", where=str(self.path))
         return found[0].id
 
-    def summary(self, file: SessionFile) -> Summary:
+    def summary(self, file: SessionFile) -> SessionSummary:
         """One session in a line; its transcript is read where that has changed."""
         return self._listing.summary(file, self.read)
 
@@ -243,8 +253,8 @@ class Library:
             self._listing.keep([file.id for file in self.sessions()])
 
     @cached_property
-    def _listing(self) -> Listing:
-        return Listing(self.folder)
+    def _listing(self) -> SessionListing:
+        return SessionListing(self.folder)
 
     def files(self, session: str) -> list[str]:
         """The keys of the files beside a transcript, below the session's own folder."""
@@ -288,24 +298,24 @@ def _remove_empty(folder: Path) -> None:
             os.rmdir(path)
 
 
-def home_libraries(project: Project) -> Iterator[tuple[str, Library]]:
+def home_libraries(project: Project) -> Iterator[tuple[str, SessionLibrary]]:
     """Yield the sessions of all projects in a project's home, each with the root it belongs to."""
     above = project.home / "projects"
     for name in sorted(os.listdir(above)) if above.is_dir() else ():
         owner = read_object(above / name / places.OWNER)[0].get("root")
         path = places.transcripts_folder(above / name, project.home, project.environ)
-        library = Library(path, above / name)
+        library = SessionLibrary(path, above / name)
         if library.sessions():
             yield (owner if isinstance(owner, str) else ""), library
 
 
-def find_session(library: Library | None, given: str) -> str:
+def find_session(library: SessionLibrary | None, given: str) -> str:
     """Return the id of the session that an id, or the beginning of one, names."""
     text = given.lower()
     if not _PREFIX.fullmatch(text):
         raise InvalidInput(
             "This is not a session id, nor the beginning of one",
-            where=keys.shown(given),
+            where=paths.format_path(given),
             do="`reverie sessions list` shows the ids",
         )
     found = [f.id for f in library.sessions() if f.id.startswith(text)] if library else []
@@ -324,3 +334,53 @@ def find_session(library: Library | None, given: str) -> str:
         do="Give more of the id",
         code="ambiguous",
     )
+
+
+# --- Sessions that nobody has touched for long go, whole: transcript, stored results, blobs,
+# agents.
+#
+# Never memory, never one that is in use, and never a file that is not one of ours.
+
+
+@dataclass(frozen=True, slots=True)
+class OldSessions:
+    """The sessions that may go, and those that stay, each with the reason."""
+
+    due: tuple[str, ...] = ()
+    kept: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def find_old(library: SessionLibrary, days: float, now: float) -> OldSessions:
+    """The sessions untouched for so many days; one in use is kept."""
+    due: list[str] = []
+    kept: dict[str, str] = {}
+    for file in library.sessions():
+        if now - file.mtime < days * DAY:
+            continue
+        who = holder(library, file)
+        if who is None:
+            due.append(file.id)
+        else:
+            kept[file.id] = f"in use by {who}"
+    return OldSessions(tuple(due), kept)
+
+
+def remove_session(library: SessionLibrary, session: str) -> str:
+    """Remove one; gives why it stays, or nothing."""
+    try:
+        library.remove(session)
+    except ReverieError as error:
+        return str(error)
+    return ""
+
+
+def holder(library: SessionLibrary, file: SessionFile) -> Holder | None:
+    """The process that has a session open, as far as the kernel tells."""
+    try:
+        handle = library.folder.open_read(f"{file.id}.jsonl")
+    except ReverieError:
+        return None
+    try:
+        return holder_of(handle)
+    finally:
+        os.close(handle)

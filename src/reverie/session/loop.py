@@ -19,31 +19,33 @@ import anyio
 
 from reverie.concurrency import alone
 from reverie.errors import PromptTooLong, ProviderError, Refused
-from reverie.session.budget import Tally, weight
+from reverie.session.budget import UsageTotals, weight
 from reverie.session.hooks import NO_HOOKS, Hooks, HookVerdict, prompt_of
 from reverie.session.stops import (
     GO_ON,
-    Ended,
+    ContinueTurn,
     FailedRounds,
-    GoOn,
-    Stops,
-    refused,
+    StopTracker,
+    TurnOver,
+    refusal_ending,
     unknown,
 )
-from reverie.session.tool_round import MAX_TOLD, run_calls, stop_repeating
 from reverie.session.turn import (
+    MAX_TOLD,
+    CallRunner,
     Inbox,
     OnEvent,
     OnReply,
     RequestMeter,
-    Spend,
-    Talk,
-    Tools,
     TurnLimits,
     TurnOutcome,
     TurnResult,
+    TurnTarget,
+    TurnUsage,
     ignore_event,
     ignore_reply,
+    run_calls,
+    stop_repeating,
 )
 from reverie.text.format import plural
 from reverie.transcript.messages import interrupted_result
@@ -51,7 +53,7 @@ from reverie.transcript.records import UserMessage
 from reverie.transcript.tasks import MAIN, Task
 from reverie.wire.reply import Addable, Reply, as_user, user
 from reverie.wire.request import Request
-from reverie.world import Event, Model, Notice, Retrying
+from reverie.world import Event, Model, Notice, RetryNotice
 
 if TYPE_CHECKING:
     from reverie.session.attachments import Attachments
@@ -59,16 +61,16 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class TurnUnderWay:
+class TurnState:
     """One turn under way: what the steps of `BEGIN` and `ROUND` work on."""
 
-    talk: Talk
+    talk: TurnTarget
     model: Model
-    tools: Tools
+    tools: CallRunner
     said: UserMessage | None = None  # None where it is part of the conversation already
     on_event: OnEvent = ignore_event
     limits: TurnLimits = field(default_factory=TurnLimits)
-    spend: Spend = field(default_factory=Spend)
+    spend: TurnUsage = field(default_factory=TurnUsage)
     hooks: Hooks = NO_HOOKS
     attachments: Attachments | None = None
     inbox: Inbox = field(default_factory=Inbox)
@@ -85,12 +87,12 @@ class TurnUnderWay:
     reply: Reply | None = None
     ready: bool = False  # the request was made already, when the conversation was made shorter
     so_far: str = ""  # the beginning of an answer that comes in parts
-    stops: Stops = field(default_factory=Stops)
+    stops: StopTracker = field(default_factory=StopTracker)
     failures: FailedRounds = field(default_factory=FailedRounds)
     results: dict[str, UserMessage] = field(default_factory=dict[str, UserMessage])
     words: dict[str, UserMessage] = field(default_factory=dict[str, UserMessage])  # the user's
     verdicts: list[HookVerdict] = field(default_factory=list[HookVerdict])
-    used: Tally = field(default_factory=Tally)
+    used: UsageTotals = field(default_factory=UsageTotals)
     weighted: float = 0.0
     outcome: TurnOutcome | None = None
     reason: str = ""
@@ -112,10 +114,10 @@ class TurnUnderWay:
 
     async def ask(self) -> Reply:
         """One request and its answer; the calls in it are for whoever asked."""
-        await _prepared(self)
-        reply = await _heard(self)
+        await _prepare_request(self)
+        reply = await _record_answer(self)
         if reply.stop_reason == "refusal":
-            raise Refused(refused().reason, where=self.model.name)
+            raise Refused(refusal_ending().reason, where=self.model.name)
         return reply
 
     async def _rounds(self) -> TurnResult:
@@ -180,37 +182,37 @@ class TurnUnderWay:
         await self.talk.add_messages(replace(user(text), origin=GO_ON))
 
 
-class TurnValues(TypedDict, total=False):
+class TurnOptions(TypedDict, total=False):
     """What a caller may say of a turn."""
 
     on_event: OnEvent
     limits: TurnLimits
-    spend: Spend
+    spend: TurnUsage
     hooks: Hooks
     attachments: Attachments | None
     inbox: Inbox
     rules: TurnRules | None
 
 
-TurnStep: TypeAlias = "Callable[[TurnUnderWay], Awaitable[None]]"
+TurnStep: TypeAlias = "Callable[[TurnState], Awaitable[None]]"
 
 
 async def run_turn(
-    session: Talk,
+    session: TurnTarget,
     model: Model,
-    tools: Tools,
+    tools: CallRunner,
     said: str | Sequence[Addable],
-    **values: Unpack[TurnValues],
+    **values: Unpack[TurnOptions],
 ) -> TurnResult:
-    """Run a turn to its end; `values` are fields of `TurnUnderWay`."""
+    """Run a turn to its end; `values` are fields of `TurnState`."""
     message = as_user([said] if isinstance(said, str) else said)
-    return await TurnUnderWay(session, model, tools, message, **values).run()
+    return await TurnState(session, model, tools, message, **values).run()
 
 
 # --- the start of a turn
 
 
-async def _submitted(turn: TurnUnderWay) -> None:
+async def _submit_prompt(turn: TurnState) -> None:
     if turn.said is None:  # pragma: no cover - such a turn begins with its first round
         return
     prompt = prompt_of([b.value for b in turn.said.blocks])
@@ -221,7 +223,7 @@ async def _submitted(turn: TurnUnderWay) -> None:
     turn.verdicts.append(verdict)
 
 
-async def _said(turn: TurnUnderWay) -> None:
+async def _add_message(turn: TurnState) -> None:
     if turn.said is not None:
         await turn.talk.add_messages(turn.said)
     turn.began = True
@@ -241,7 +243,7 @@ async def _said(turn: TurnUnderWay) -> None:
 # --- a round
 
 
-async def _within_limits(turn: TurnUnderWay) -> None:
+async def _within_limits(turn: TurnState) -> None:
     """Stop before a request that nobody needs, or that would go over a limit."""
     if turn.done():
         turn.outcome = "completed"
@@ -262,21 +264,21 @@ async def _within_limits(turn: TurnUnderWay) -> None:
         )
 
 
-async def _date(turn: TurnUnderWay) -> None:
+async def _date(turn: TurnState) -> None:
     if turn.attachments and turn.rounds:
         now = turn.talk.world.clock.now()
         await turn.talk.append(*turn.attachments.at_round(now))
 
 
-async def _prepared(turn: TurnUnderWay) -> None:
+async def _prepare_request(turn: TurnState) -> None:
     if not turn.ready:
         turn.request = await turn.talk.render_request(turn.task)
     turn.ready = False
     turn.rounds += 1
 
 
-async def _answered(turn: TurnUnderWay) -> None:
-    reply = turn.reply = await _heard(turn)
+async def _handle_answer(turn: TurnState) -> None:
+    reply = turn.reply = await _record_answer(turn)
     turn.on_reply(reply)
     turn.results = {}
     if reply.usage is not None:
@@ -290,50 +292,50 @@ async def _answered(turn: TurnUnderWay) -> None:
     if told:
         turn.talk.world.say(Notice("loop", told, "warning"))
     if reply.stop_reason == "refusal":  # calls in it are not made
-        _end(turn, refused())
+        _end(turn, refusal_ending())
 
 
-def _end(turn: TurnUnderWay, ended: Ended) -> None:
+def _end(turn: TurnState, ended: TurnOver) -> None:
     turn.outcome, turn.reason = ended.outcome, ended.reason
 
 
-async def _heard(turn: TurnUnderWay) -> Reply:
+async def _record_answer(turn: TurnState) -> Reply:
     """The answer to the request, recorded."""
     request = turn.request or await turn.talk.render_request(turn.task)
     try:
-        reply = await _counted(turn, request)
+        reply = await _send_metered(turn, request)
     except PromptTooLong as error:
         reply = await _made_shorter(turn, error)
     return await turn.talk.record_reply(reply)
 
 
-async def _counted(turn: TurnUnderWay, request: Request) -> Reply:
+async def _send_metered(turn: TurnState, request: Request) -> Reply:
     if turn.meter is None:
-        return await _streamed(turn, request)
+        return await _stream_reply(turn, request)
     await turn.meter.reserve(turn.model, request)
-    reply = await _streamed(turn, request)
+    reply = await _stream_reply(turn, request)
     await turn.meter.settle(reply.usage)
     return reply
 
 
-async def _streamed(turn: TurnUnderWay, request: Request) -> Reply:
+async def _stream_reply(turn: TurnState, request: Request) -> Reply:
     reply: Reply | None = None
     events = turn.model.stream(request)
     try:
         async for event in events:
-            if not isinstance(event, Retrying):
+            if not isinstance(event, RetryNotice):
                 turn.talk.responding()
             if isinstance(event, Reply):
                 reply = event
             turn.on_event(event)
     finally:
-        await _closed(events)
+        await _close_stream(events)
     if reply is None:
         raise ProviderError("the model's stream ended without an answer", where=turn.model.name)
     return reply
 
 
-async def _closed(events: AsyncIterator[Event]) -> None:
+async def _close_stream(events: AsyncIterator[Event]) -> None:
     """Let go of a stream that was not read to its end."""
     close: Callable[[], Awaitable[None]] | None = getattr(events, "aclose", None)
     if close is not None:
@@ -341,30 +343,30 @@ async def _closed(events: AsyncIterator[Event]) -> None:
             await close()
 
 
-async def _made_shorter(turn: TurnUnderWay, error: PromptTooLong) -> Reply:
+async def _made_shorter(turn: TurnState, error: PromptTooLong) -> Reply:
     """Compaction and one retry; the session says so where that does not help."""
     turn.request = await turn.talk.shorten_request(error)
     try:
-        return await _counted(turn, turn.request)
+        return await _send_metered(turn, turn.request)
     except PromptTooLong as again:
         await turn.talk.shorten_request(again)  # a second time it raises, in words for a person
         raise
 
 
-async def _joined(turn: TurnUnderWay) -> None:
+async def _add_queued_messages(turn: TurnState) -> None:
     """What the user and other agents said meanwhile, each as a message of its own."""
     if turn.reply and turn.reply.tool_calls:
         for said in turn.inbox.take():
             await turn.talk.add_messages(said)
 
 
-async def _settled(turn: TurnUnderWay) -> None:
+async def _end_or_continue(turn: TurnState) -> None:
     """A reply that calls no tool ends the turn, unless its stop reason or a Stop hook asks
     for more."""
     if turn.reply is None or turn.reply.tool_calls:
         return
     next_ = turn.stops.after(turn.reply)
-    if isinstance(next_, GoOn):
+    if isinstance(next_, ContinueTurn):
         await _gone_on(turn, turn.reply, next_)
         return
     if next_.outcome != "completed":
@@ -384,7 +386,7 @@ async def _settled(turn: TurnUnderWay) -> None:
     turn.outcome = "completed"
 
 
-async def _gone_on(turn: TurnUnderWay, reply: Reply, on: GoOn) -> None:
+async def _gone_on(turn: TurnState, reply: Reply, on: ContinueTurn) -> None:
     turn.so_far += reply.text if reply.stop_reason != "end_turn" else ""
     if on.words:
         await turn.tell(on.words)
@@ -395,19 +397,19 @@ async def _gone_on(turn: TurnUnderWay, reply: Reply, on: GoOn) -> None:
 
 
 BEGIN: tuple[tuple[str, TurnStep], ...] = (
-    ("submit", _submitted),  # UserPromptSubmit hooks: they may block, or add context
-    ("message", _said),  # the user's words, and what is attached at a turn's start
+    ("submit", _submit_prompt),  # UserPromptSubmit hooks: they may block, or add context
+    ("message", _add_message),  # the user's words, and what is attached at a turn's start
     # recall begins to look here
 )
 ROUND: tuple[tuple[str, TurnStep], ...] = (
     ("limits", _within_limits),  # rounds and cost, before anything leaves
     ("date", _date),  # midnight may have passed
-    ("prepare", _prepared),  # reverie.layers.BEFORE_A_REQUEST in its order, then the request
-    ("answer", _answered),  # streaming; a prompt too long: compaction, one retry
+    ("prepare", _prepare_request),  # reverie.layers.BEFORE_A_REQUEST in its order, then the request
+    ("answer", _handle_answer),  # streaming; a prompt too long: compaction, one retry
     ("tools", run_calls),  # held against the user's rules, then side by side, with hooks
     ("failures", stop_repeating),  # the same failing call, again and again
-    ("boundary", _joined),  # queued messages join
-    ("end", _settled),  # no call left: Stop hooks, and the turn is over
+    ("boundary", _add_queued_messages),  # queued messages join
+    ("end", _end_or_continue),  # no call left: Stop hooks, and the turn is over
     # extraction and the dream gates follow `record_turn_end`
 )
 """The order of a turn. A step that sets an outcome is the last."""

@@ -23,13 +23,13 @@ from reverie.text.format import plural
 from reverie.world import Notice, Say, say_nothing
 
 if TYPE_CHECKING:
-    from reverie.memory.format.entry import TopicFile
-    from reverie.memory.trust import Trust
-    from reverie.session.recall.index import MemoryIndex
+    from reverie.session.recall.project_index import MemoryIndex
     from reverie.store.history import History
-    from reverie.store.memories import Memories
-    from reverie.store.memory import MemoryFolder
+    from reverie.store.memory_folder import MemoryFolder
+    from reverie.store.memory_store import MemoryStore
     from reverie.store.project import Project
+    from reverie.topics.entry import TopicFile
+    from reverie.topics.trust import Trust
 
 LIMIT = 32
 """Memories of one process that are open at a time."""
@@ -50,7 +50,7 @@ class OpenMemory:
         self.lock = threading.RLock()
         self.users = 0
         self._now = now or time.time
-        self._store: Memories | None = None
+        self._store: MemoryStore | None = None
         self._index: MemoryIndex | None = None
         self._folder: MemoryFolder | None = None
         self._history: History | None = None
@@ -71,19 +71,19 @@ class OpenMemory:
     # --- its parts
 
     @property
-    def store(self) -> Memories:
+    def store(self) -> MemoryStore:
         """The memory for reading and writing; its folders are made where they are missing."""
         if self._store is None:
-            from reverie.store.memories import Memories
+            from reverie.store.memory_store import MemoryStore
 
-            self._store = Memories.of(self.project, now=self._now, say=self.say)
+            self._store = MemoryStore.of(self.project, now=self._now, say=self.say)
         return self._store
 
     @property
     def index(self) -> MemoryIndex:
         """The recall index over memories and transcripts."""
         if self._index is None:
-            from reverie.session.recall.index import MemoryIndex
+            from reverie.session.recall.project_index import MemoryIndex
 
             self._index = MemoryIndex.of(self.project, say=self.say)
         return self._index
@@ -105,7 +105,7 @@ class OpenMemory:
         if self._store is not None:
             return self._store.folder
         if self._folder is None and (path := self.project.memory_folder).is_dir():
-            from reverie.store.memory import MemoryFolder
+            from reverie.store.memory_folder import MemoryFolder
 
             self._folder = MemoryFolder(path, create=False, say=self.say)
         return self._folder
@@ -153,7 +153,7 @@ class OpenMemory:
             raise NotFound("There is no memory in this project", where=key)
         return self.folder.read(key)
 
-    def find_store(self, *, create: bool = False) -> Memories | None:
+    def find_store(self, *, create: bool = False) -> MemoryStore | None:
         """Return the store, its history brought up to date; None where there is no memory.
 
         Where a forget was cut off, that is said.
@@ -180,8 +180,8 @@ class OpenMemory:
 
     def trust(self, key: str) -> Trust:
         """Return who stands behind a file; one that nobody recorded counts as found on disk."""
-        from reverie.memory.trust import Trust
-        from reverie.memory.versions import outside
+        from reverie.topics.trust import Trust
+        from reverie.topics.versions import outside
 
         try:
             known = self.store.history.log(key)
@@ -231,21 +231,23 @@ def _is_there(check: Callable[[], object]) -> bool:
 
 
 @contextmanager
-def find_memory(project: Project, say: Say, *, create: bool = False) -> Generator[Memories | None]:
+def find_memory(
+    project: Project, say: Say, *, create: bool = False
+) -> Generator[MemoryStore | None]:
     """Open the store of a project's memory; None where there is none and none is to be made."""
     with OpenMemory.of(project, say=say) as opened:
         yield opened.find_store(create=create)
 
 
 @contextmanager
-def open_memory(project: Project, say: Say) -> Generator[Memories]:
+def open_memory(project: Project, say: Say) -> Generator[MemoryStore]:
     """Open the store of a project's memory; make it where it is missing."""
     with find_memory(project, say, create=True) as memories:
         assert memories is not None
         yield memories
 
 
-def session_memory(project: Project, now: Callable[[], float], say: Say) -> Memories | None:
+def session_memory(project: Project, now: Callable[[], float], say: Say) -> MemoryStore | None:
     """Return the store for a session; None where it is off or, which is said, cannot be had."""
     if project.settings.memory_off():
         return None

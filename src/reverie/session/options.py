@@ -20,38 +20,45 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from uuid import uuid4
 
 import reverie
-from reverie import layers as standard
-from reverie.clock import SystemClock
 from reverie.errors import InvalidInput
-from reverie.layers.collapse import FOLDED, SEALED
+from reverie.layers.collapse.lines import FOLDED, SEALED
+from reverie.layers.custom import OwnLayer, pairs
 from reverie.layers.microcompaction import managed_options
-from reverie.layers.own import OwnLayer, pairs
-from reverie.models import ClientModel, RulesModel
-from reverie.providers.capabilities import PLAIN, tabled
+from reverie.layers.order import BEFORE_A_REQUEST, WHEN_ADDED
+from reverie.models import BackgroundModel, ClientModel
+from reverie.observer import SystemClock
+from reverie.providers.capabilities import PLAIN, table_capabilities
 from reverie.session.budget import Budget
-from reverie.session.compaction.summariser import NamedSummariser, summariser_for
+from reverie.session.compaction import NamedSummariser, summariser_for
 from reverie.session.conversation import Layers
-from reverie.session.library import BegunSession, Library, NoDisk
-from reverie.session.tool_roles import REPEATABLE, described, flat, roles_of
-from reverie.settings import Settings
+from reverie.session.library import NoDisk, OpenTranscript, SessionLibrary
+from reverie.settings.catalog import Settings
 from reverie.store.files import Folder
 from reverie.store.lists import learned_window
 from reverie.store.project import Project
-from reverie.tools.runner import MakeGuard, NoTools
-from reverie.tools.toolset import READ_BACK, Toolset, reading_back
+from reverie.toolbox.tool import MakeGuard, NoTools
+from reverie.toolbox.toolset import (
+    READ_BACK,
+    REPEATABLE,
+    Toolset,
+    describe_tool,
+    flat,
+    reading_back,
+    roles_of,
+)
 from reverie.transcript.blocks import dump, elements
+from reverie.transcript.messages import SUFFIX
 from reverie.transcript.records import HeadSet
-from reverie.transcript.tokens import SUFFIX
 from reverie.transcript.view import View
 from reverie.world import (
     BOUND_THEMSELVES,
-    Around,
     Clock,
+    CompactionHooks,
     Model,
     Notice,
+    ReadBackHint,
     Say,
     Summariser,
-    WayBack,
     World,
     notice_listener,
     say_nothing,
@@ -59,7 +66,7 @@ from reverie.world import (
 
 if TYPE_CHECKING:
     from reverie import Memory
-    from reverie.store.memories import Memories
+    from reverie.store.memory_store import MemoryStore
 
 Content = str | Sequence[Mapping[str, Any]]
 POLICIES = ("", "collapse", "classic", "off")
@@ -74,7 +81,7 @@ NO_WAY_BACK = (
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class RequestHead:
     """What a caller wants a request to carry besides the conversation."""
 
     model: str = ""
@@ -100,7 +107,7 @@ def _array(content: Content) -> str:
     return dump(list(content))
 
 
-def resumed_head(recorded: HeadSet, wanted: Head) -> HeadSet | None:
+def resumed_head(recorded: HeadSet, wanted: RequestHead) -> HeadSet | None:
     """A resumed session sends what was recorded, but for a model that was asked for anew
     and for tools that no longer exist."""
     reasons: list[str] = []
@@ -173,11 +180,11 @@ class SessionOptions:
     """The time, in place of the system's."""
     new_id: Callable[[], str] = lambda: str(uuid4())
     """Makes the ids of entries and agents."""
-    when_added: Layers = standard.WHEN_ADDED
+    when_added: Layers = WHEN_ADDED
     """The layers that run when something is added."""
-    before_a_request: Layers = standard.BEFORE_A_REQUEST
+    before_a_request: Layers = BEFORE_A_REQUEST
     """The layers that run before a request."""
-    way_back: WayBack = field(default_factory=WayBack)
+    way_back: ReadBackHint = field(default_factory=ReadBackHint)
     """How the model reads back what left the context."""
     tool_limits: Mapping[str, int | None] | None = None
     """Characters of a tool's result, where they differ from the setting."""
@@ -185,9 +192,9 @@ class SessionOptions:
     """Tools whose results can be had again."""
     guards: MakeGuard = NoTools
     """What background agents may do."""
-    around: Around | None = None
+    around: CompactionHooks | None = None
     """Runs around a compaction."""
-    memories: Memories | None = None
+    memories: MemoryStore | None = None
     """The memory, open."""
     selector: Model | None = None
     """The model that selects memories, where it is another."""
@@ -206,12 +213,12 @@ class SessionOptions:
     def model_name(self) -> str:
         return self.model if isinstance(self.model, str) else self.model.name
 
-    def head(self, world: World) -> Head:
+    def head(self, world: World) -> RequestHead:
         """What a request is to carry; the provider's own clearing too, where that is wanted."""
         tools = cast("Sequence[Mapping[str, Any]]", self.tools)
         names = (str(tool.get("name", "")) for tool in tools)
         options = managed_options(world, names, self.options or {})
-        return Head(self.model_name, self.system, tools, self.context, options)
+        return RequestHead(self.model_name, self.system, tools, self.context, options)
 
     def find_project(self) -> Project:
         """Find the project, and say what is wrong with its settings."""
@@ -237,7 +244,7 @@ class SessionOptions:
             raise InvalidInput("there is no such policy", where=str(self.policy)[:80], do=do)
         say = notice_listener(self.on_notice)
         project = replace(self, say=say).find_project()
-        tools = tuple(described(tool) for tool in flat(self.tools))
+        tools = tuple(describe_tool(tool) for tool in flat(self.tools))
         roles = roles_of(tools, self.roles)
         settings = project.settings
         if self.policy in ("collapse", "classic"):
@@ -255,13 +262,13 @@ class SessionOptions:
         if not self.private:
             project.claim()
         memories = _memories(memory, say, private=self.private)
-        if memories is not None and isinstance(worker, RulesModel):
+        if memories is not None and isinstance(worker, BackgroundModel):
             say(Notice("session", BY_RULES, "warning"))
         project = replace(project, settings=settings)
         system, context, selector = self.system, "", None
         if memories is not None:
             from reverie.session.context import remembering_head
-            from reverie.session.recall.select import selector_for
+            from reverie.session.recall.selection import selector_for
 
             wider = memory.__project__.outwards()[1:] if memory is not None else ()
             system, context = remembering_head(system, project, memories, wider, say)
@@ -280,7 +287,7 @@ class SessionOptions:
             say=say,
             when_added=when_added,
             before_a_request=before_a_request,
-            way_back=WayBack(via, reader=reads),
+            way_back=ReadBackHint(via, reader=reads),
             tool_limits=dict.fromkeys([via] if via else own),
             repeatable=frozenset(n for n, role in roles.items() if role in REPEATABLE),
             memories=memories,
@@ -310,7 +317,7 @@ class SessionOptions:
         """Open and lock the transcript, last, when all else is known."""
         project = self.find_project()
         home, settings = project.home, project.settings
-        library = Library.of(project, claim=not self.private)
+        library = SessionLibrary.of(project, claim=not self.private)
         world = World(
             self.clock or SystemClock(),
             NoDisk(),
@@ -366,8 +373,8 @@ class Begun:
     options: SessionOptions
     project: Project
     world: World
-    library: Library
-    transcript: BegunSession
+    library: SessionLibrary
+    transcript: OpenTranscript
     budget: Budget | None
     summariser: NamedSummariser | None  # the model of the setting `summary_model`
 
@@ -386,22 +393,22 @@ def _worker(options: SessionOptions, project: Project, settings: Settings, say: 
     if not isinstance(model, str):
         return model
     if name == "embedded":
-        from reverie.embedded import EmbeddedModel
+        from reverie.embedded.model import EmbeddedModel
 
         return EmbeddedModel(settings)
     if not name:
         raise InvalidInput("no model is named", do='Say model="claude-opus-5-5", or another name')
-    if tabled(name) is PLAIN and not name.endswith(SUFFIX):
+    if table_capabilities(name) is PLAIN and not name.endswith(SUFFIX):
         size = settings.fallback_window
         told = f"the model {name!r} is not known: {size:,} tokens are assumed as its window"
         do = 'Say settings={"context_window": ...} where it is another'
         say(Notice("session", f"{told}. {do}", "warning"))
-    return RulesModel(name, settings)
+    return BackgroundModel(name, settings)
 
 
 def _recorded_name(session: str, project: Project) -> str:
     """The model that a recorded session was held with."""
-    library = Library.find(project)
+    library = SessionLibrary.find(project)
     if library is None:
         return ""
     try:
@@ -414,7 +421,7 @@ def _recorded_name(session: str, project: Project) -> str:
 # --- memory
 
 
-def _memories(memory: Memory | None, say: Say, *, private: bool) -> Memories | None:
+def _memories(memory: Memory | None, say: Say, *, private: bool) -> MemoryStore | None:
     """The memory, open; None where it is off or cannot be had, which is said."""
     if memory is None:
         return None
@@ -437,4 +444,4 @@ def _layers(given: Sequence[OwnLayer] | None, policy: str) -> tuple[Layers, Laye
         return (), pairs(given)
     if policy == "off":
         return (), ()
-    return standard.WHEN_ADDED, standard.BEFORE_A_REQUEST
+    return WHEN_ADDED, BEFORE_A_REQUEST

@@ -62,7 +62,7 @@ class Report:
 
 
 @runtime_checkable
-class Reporting(Protocol):
+class Reportable(Protocol):
     """What can be reported on."""
 
     def __report__(self, since: float) -> Report: ...
@@ -71,9 +71,9 @@ class Reporting(Protocol):
 def report(owner: object, *, days: float | None = None) -> Report:
     """What happened and what it cost, of a memory and everything made of one; of the last `days`,
     or of all time."""
-    if not isinstance(owner, Reporting):  # a wrapped client is its SDK's own but for what sends
+    if not isinstance(owner, Reportable):  # a wrapped client is its SDK's own but for what sends
         owner = getattr(owner, "_client", owner)
-    if not isinstance(owner, Reporting):
+    if not isinstance(owner, Reportable):
         what = type(owner).__name__
         raise InvalidInput("There is nothing to report on this", where=what, do="Give a Memory")
     if days is not None and days < 0:
@@ -87,7 +87,7 @@ def report(owner: object, *, days: float | None = None) -> Report:
 def of_session(session: Session, since: float) -> Report:
     """What happened in a session since, and what it cost."""
     from reverie.embedded.model import NAME as EMBEDDED
-    from reverie.providers.prices import dollars
+    from reverie.providers.capabilities import dollars
     from reverie.session.budget import weight
     from reverie.transcript.records import AssistantMessage, ForkEnded
 
@@ -148,7 +148,7 @@ def _said_tokens(view: View) -> Iterator[int]:
 
 def event_of(entry: Entry, view: View) -> ReportEvent | None:
     """What a record says to a person; None where it says nothing."""
-    from reverie.transcript.names import reference
+    from reverie.transcript.mentions import reference
     from reverie.transcript.records import (
         Extracted,
         Failed,

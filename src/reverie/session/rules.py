@@ -20,12 +20,11 @@ from anyio import to_thread
 
 from reverie.errors import InvalidMessage
 from reverie.light import dataclass
-from reverie.memory.rules import ledger
-from reverie.memory.rules.book import RuleBook
-from reverie.memory.rules.match import ASK, BLOCK, REMIND, CompiledRule
-from reverie.memory.rules.telling import told
-from reverie.session.attachments import framed
-from reverie.store.memories import Memories
+from reverie.rules import rule_set
+from reverie.rules.match import ASK, BLOCK, REMIND, CompiledRule, rules_text
+from reverie.rules.rule_set import RuleSet
+from reverie.session.attachments import frame_text
+from reverie.store.memory_store import MemoryStore
 from reverie.store.rules import RuleStore
 from reverie.transcript.blocks import parse, text_block
 from reverie.transcript.records import Attached
@@ -59,18 +58,18 @@ def matched_rule(rule: CompiledRule) -> MatchedRule:
     name, level, text, file, source = (
         str(rule.get(key, "")) for key in ("name", "level", "text", "file", "source")
     )
-    return MatchedRule(name, level, text, file, source, told([rule]))
+    return MatchedRule(name, level, text, file, source, rules_text([rule]))
 
 
 class ProjectRules:
     """The rules that calls in one project are held against."""
 
-    def __init__(self, memories: Memories, root: Path, cwd: Path, user: str = "") -> None:
+    def __init__(self, memories: MemoryStore, root: Path, cwd: Path, user: str = "") -> None:
         self.store = RuleStore(memories, root)
         self._root = os.path.realpath(root)
         self._cwd = os.path.realpath(cwd)
         self._user = user or os.path.expanduser("~")
-        self._book: RuleBook | None = None
+        self._book: RuleSet | None = None
 
     async def refresh(self) -> None:
         """Read what changed since the last turn."""
@@ -122,16 +121,16 @@ class TurnRules:
         late: dict[str, CompiledRule] = {}
         fresh: dict[str, CompiledRule] = {}
         for call in calls:
-            found = self.rules.look(call.name, _given(call))
+            found = self.rules.look(call.name, _call_input(call))
             stops = [rule for rule in found if self._stops(rule, fresh, late)]
             if stops:
-                held[call.id] = told(stops)
+                held[call.id] = rules_text(stops)
                 names = ", ".join(rule.get("file", "") for rule in stops)
                 self.say(Notice(KIND, f"held a call of {call.name}: {names}", "info"))
-            self._counted(found, stops)
+            self._count_rule(found, stops)
         self.shown.update(dict.fromkeys(fresh, 0))
-        text = told(list(late.values()), ran=True) if late else ""
-        return held, (_attached(text),) if text else ()
+        text = rules_text(list(late.values()), ran=True) if late else ""
+        return held, (_rules_attachment(text),) if text else ()
 
     def _stops(
         self, rule: CompiledRule, fresh: dict[str, CompiledRule], late: dict[str, CompiledRule]
@@ -148,33 +147,33 @@ class TurnRules:
         fresh[file] = rule
         return True
 
-    def _counted(self, found: Iterable[CompiledRule], stops: Sequence[CompiledRule]) -> None:
+    def _count_rule(self, found: Iterable[CompiledRule], stops: Sequence[CompiledRule]) -> None:
         for rule in found:
             file, level = rule.get("file", ""), rule.get("level", REMIND)
-            self.events.append((file, ledger.MATCHED))
+            self.events.append((file, rule_set.MATCHED))
             if rule in stops:
-                self.events.append((file, ledger.HELD if level == REMIND else ledger.BLOCKED))
+                self.events.append((file, rule_set.HELD if level == REMIND else rule_set.BLOCKED))
             elif level == ASK:
-                self.events.append((file, ledger.ASKED))
+                self.events.append((file, rule_set.ASKED))
             elif file in self.shown:
                 self.shown[file] += 1
-                self.events.append((file, ledger.BROKEN))
+                self.events.append((file, rule_set.BROKEN))
 
     async def ended(self) -> None:
         """The turn is over: what was held and not made again was changed."""
-        changed = [(file, ledger.CHANGED) for file, broken in self.shown.items() if not broken]
+        changed = [(file, rule_set.CHANGED) for file, broken in self.shown.items() if not broken]
         events, self.events, self.shown = [*self.events, *changed], [], {}
         if events:
             at, store = self.now(), self.rules.store
             await to_thread.run_sync(lambda: store.count(events, at, self.session))
 
 
-def _given(call: ToolCall) -> object:
+def _call_input(call: ToolCall) -> object:
     try:
         return parse(call.raw)
     except InvalidMessage:
         return call.raw
 
 
-def _attached(text: str) -> Attached:
-    return Attached((text_block(framed("rules", text)),), KIND)
+def _rules_attachment(text: str) -> Attached:
+    return Attached((text_block(frame_text("rules", text)),), KIND)

@@ -24,20 +24,20 @@ import anyio
 from anyio import to_thread
 
 from reverie.errors import NotFound
-from reverie.layers.compaction import CompactionFailed
-from reverie.models import finished
+from reverie.layers.compaction.summary import CompactionFailed
+from reverie.models import whole_answer
 from reverie.session import exchange
-from reverie.session.host import Host
+from reverie.session.host import JobContext
 from reverie.session.options import Begun, SessionOptions
 from reverie.session.turn import TurnEnding
-from reverie.tools.toolset import Toolset, check_arguments, takes
+from reverie.toolbox.toolset import Toolset, check_arguments, takes
 from reverie.transcript.records import Rewound
 from reverie.wire.reply import Addable, Reply, ToolCall
 from reverie.wire.request import Request
 
 if TYPE_CHECKING:
     from reverie import Memory
-    from reverie.session.compaction.compacting import Compacted
+    from reverie.session.compaction import Compacted
     from reverie.session.report import Report
     from reverie.session.rules import MatchedRule
 
@@ -121,7 +121,7 @@ def _opens(
 ) -> Callable[P, AbstractAsyncContextManager[Session]]:
     @takes(given, "AbstractAsyncContextManager[Session]", ARGUMENTS)
     @asynccontextmanager
-    async def opened(*project: P.args, **options: P.kwargs) -> AsyncGenerator[Session]:
+    async def open_session(*project: P.args, **options: P.kwargs) -> AsyncGenerator[Session]:
         """A session for an `async with`: started, or gone on with, and closed.
 
         - `project`: the folder whose sessions and memory it belongs to; `user` a part of it.
@@ -143,10 +143,10 @@ def _opens(
         finally:
             await session.aclose()
 
-    return opened
+    return open_session
 
 
-class Session(Host):
+class Session(JobContext):
     """One conversation, on record. Use `Session.open`, or `Session.start` and `aclose`."""
 
     start = staticmethod(_starts(SessionOptions))
@@ -202,7 +202,7 @@ class Session(Host):
         """What came back: the SDK's object, its dict, or its stream, of any of the three APIs.
         With `client=`, calls that only read back are answered, and the model is asked again."""
         async with self._in_turn():
-            return await exchange.take_answer(self, await finished(reply))
+            return await exchange.take_answer(self, await whole_answer(reply))
 
     async def ask(self) -> Reply:
         """`prepare`, send and `observe` in one, through `client=` or the model."""

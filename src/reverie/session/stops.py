@@ -19,8 +19,8 @@ from reverie.light import dataclass
 from reverie.transcript.blocks import Block
 from reverie.transcript.records import AssistantMessage
 from reverie.transcript.view import View
-from reverie.wire.calls import cut_name
 from reverie.wire.reply import Reply
+from reverie.wire.stream import cut_name
 
 GO_ON = "go_on"  # the origin of what the loop itself says to the model
 CONTINUATIONS = 2  # of an answer that was cut off
@@ -49,7 +49,7 @@ Ending: TypeAlias = Literal["completed", "refused", "truncated", "empty"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TurnOver:
     """The turn is over."""
 
     outcome: Ending
@@ -57,7 +57,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class GoOn:
+class ContinueTurn:
     """Another round: after these words, or as it is; perhaps after making room."""
 
     words: str = ""
@@ -65,7 +65,7 @@ class GoOn:
 
 
 @dataclass(slots=True)
-class Stops:
+class StopTracker:
     """The stop reasons of one turn, counted."""
 
     cut: int = 0
@@ -73,49 +73,49 @@ class Stops:
     full: int = 0
     pauses: int = 0
 
-    def after(self, reply: Reply) -> GoOn | Ended:
+    def after(self, reply: Reply) -> ContinueTurn | TurnOver:
         """What follows an answer without calls."""
         match reply.stop_reason:
             case "refusal":
-                return refused()
+                return refusal_ending()
             case "pause_turn":
-                return self._paused()
+                return self._after_pause()
             case "max_tokens":
                 return self._cut(reply.blocks)
             case "model_context_window_exceeded":
                 return self._full(reply.blocks)
             case _:
-                return self._spoken(reply)
+                return self._after_text(reply)
 
-    def _paused(self) -> GoOn | Ended:
+    def _after_pause(self) -> ContinueTurn | TurnOver:
         self.pauses += 1
         if self.pauses <= PAUSES:
-            return GoOn()
-        return Ended("truncated", f"the provider paused {self.pauses} times and did not finish")
+            return ContinueTurn()
+        return TurnOver("truncated", f"the provider paused {self.pauses} times and did not finish")
 
-    def _cut(self, blocks: Sequence[Block]) -> GoOn | Ended:
+    def _cut(self, blocks: Sequence[Block]) -> ContinueTurn | TurnOver:
         self.cut += 1
         if self.cut <= CONTINUATIONS:
-            return GoOn(cut_words(blocks) or CUT_OFF)
-        return Ended("truncated", f"the answer was cut off by the output limit {self.cut} times")
+            return ContinueTurn(cut_words(blocks) or CUT_OFF)
+        return TurnOver("truncated", f"the answer was cut off by the output limit {self.cut} times")
 
-    def _full(self, blocks: Sequence[Block]) -> GoOn | Ended:
+    def _full(self, blocks: Sequence[Block]) -> ContinueTurn | TurnOver:
         self.full += 1
         if self.full <= RETRIES:
-            return GoOn(cut_words(blocks) or CUT_OFF, make_room=True)
-        return Ended("truncated", "the answer does not fit the model's window")
+            return ContinueTurn(cut_words(blocks) or CUT_OFF, make_room=True)
+        return TurnOver("truncated", "the answer does not fit the model's window")
 
-    def _spoken(self, reply: Reply) -> GoOn | Ended:
+    def _after_text(self, reply: Reply) -> ContinueTurn | TurnOver:
         if reply.text.strip():
-            return Ended("completed")
+            return TurnOver("completed")
         self.empty += 1
         if self.empty <= RETRIES:
-            return GoOn(EMPTY)
-        return Ended("empty", f"the model answered with nothing {self.empty} times")
+            return ContinueTurn(EMPTY)
+        return TurnOver("empty", f"the model answered with nothing {self.empty} times")
 
 
-def refused() -> Ended:
-    return Ended("refused", "the model refused to answer")
+def refusal_ending() -> TurnOver:
+    return TurnOver("refused", "the model refused to answer")
 
 
 def unknown(stop_reason: str) -> str:

@@ -1,4 +1,6 @@
-"""Team memory as every door uses it: whether it is on, with whom, and a sync when one is asked for.
+"""Team memory as a session uses it; push on change.
+
+Team memory as every door uses it: whether it is on, with whom, and a sync when one is asked for.
 
 It is on where the flag is, a server's address and a token are set by the user, and the repository
 has a name. A git remote needs no token: `teamUrl` is `git` for the project's own, or `git+` before
@@ -8,9 +10,10 @@ an address. What is missing is said in one sentence. Only trusted settings name 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -18,17 +21,18 @@ import anyio.to_thread
 
 from reverie.errors import NotAvailable, ReverieError
 from reverie.light import dataclass
-from reverie.memory.format.entry import TEAM
-from reverie.memory.prompt import both_modes
-from reverie.settings import Settings
-from reverie.store.memories import Memories
+from reverie.providers.connection import extra
+from reverie.settings.catalog import Settings
+from reverie.store.memory_store import MemoryStore
 from reverie.store.project import Project
+from reverie.team.client import Offline
+from reverie.topics.entry import TEAM
+from reverie.topics.prompt import both_modes
 from reverie.world import Notice, Say
 
 if TYPE_CHECKING:
-    from reverie.team.round import Shared, SyncReport
-    from reverie.team.sync import SyncMode
-    from reverie.team.values import CountedRefusal
+    from reverie.team.protocol import CountedRefusal
+    from reverie.team.sync import RemoteSide, SyncMode, SyncReport
 
 TOKEN = "REVERIE_TEAM_TOKEN"
 SECONDS = 30.0
@@ -98,9 +102,9 @@ def is_on(project: Project) -> bool:
     return project.flags.on("team_memory") and not project.flags.on("daily_log")
 
 
-def connect(project: Project, *, seconds: float = SECONDS) -> Shared:
+def connect(project: Project, *, seconds: float = SECONDS) -> RemoteSide:
     """The other side of this project's team; `NotAvailable` says what is missing."""
-    from reverie.team.repository import remote_of, repository_of
+    from reverie.team.folder import remote_of, repository_of
 
     settings = project.settings
     if why := missing(project):
@@ -111,8 +115,8 @@ def connect(project: Project, *, seconds: float = SECONDS) -> Shared:
         from reverie.team.client import TeamClient
 
         return TeamClient(url, project.environ[TOKEN], repo, seconds=seconds)
-    from reverie.team.git import GitRemote
-    from reverie.tools.programs import find_program
+    from reverie.team.git_remote import GitRemote
+    from reverie.toolbox.shell import find_program
 
     program = find_program("git", project.environ.get("PATH"), [project.root])
     if not program:
@@ -128,7 +132,7 @@ def is_git(url: str) -> bool:
 
 def missing(project: Project) -> tuple[str, str] | None:
     """What team memory lacks here, and what to do; None where it lacks nothing."""
-    from reverie.team.repository import repository_of
+    from reverie.team.folder import repository_of
 
     settings = project.settings
     if not settings.team_url:
@@ -152,7 +156,7 @@ def mode_of(settings: Settings) -> SyncMode:
 
 
 def sync_team(
-    memories: Memories,
+    memories: MemoryStore,
     project: Project,
     *,
     now: Callable[[], float] = time.time,
@@ -160,15 +164,17 @@ def sync_team(
     seconds: float = SECONDS,
 ) -> SyncReport:
     """Sync this project's shared memory once."""
-    from reverie.team.round import sync
+    from reverie.team.sync import sync_memory
 
     other = connect(project, seconds=seconds)
-    return sync(memories, other, now=now, mode=mode_of(project.settings), pull_only=pull_only)
+    return sync_memory(
+        memories, other, now=now, mode=mode_of(project.settings), pull_only=pull_only
+    )
 
 
-def team_status(memories: Memories, project: Project) -> TeamStatus:
+def team_status(memories: MemoryStore, project: Project) -> TeamStatus:
     """What a sync would do."""
-    from reverie.team.round import compare
+    from reverie.team.sync import compare
 
     other = connect(project)
     both = compare(memories, other, mode_of(project.settings))
@@ -187,9 +193,9 @@ def team_status(memories: Memories, project: Project) -> TeamStatus:
     )
 
 
-def team_changes(memories: Memories, project: Project) -> list[TeamChange]:
+def team_changes(memories: MemoryStore, project: Project) -> list[TeamChange]:
     """What a sync would take, send or leave, with both texts; nothing is changed."""
-    from reverie.team.round import compare
+    from reverie.team.sync import compare
 
     other = connect(project)
     both = compare(memories, other, mode_of(project.settings))
@@ -240,7 +246,7 @@ def refused_by_server(project: Project, most: int) -> list[CountedRefusal]:
 # As long as a session lives
 
 
-async def pull_at_start(memories: Memories | None, project: Project, say: Say) -> None:
+async def pull_at_start(memories: MemoryStore | None, project: Project, say: Say) -> None:
     """Take what teammates wrote before a session's head is made; a server that is away, or
     anything else that is wrong, is said and costs a few seconds at most."""
     if memories is None or not is_on(project):
@@ -257,7 +263,7 @@ async def pull_at_start(memories: Memories | None, project: Project, say: Say) -
 
 @asynccontextmanager
 async def shared_while_open(
-    memories: Memories | None, project: Project, say: Say
+    memories: MemoryStore | None, project: Project, say: Say
 ) -> AsyncGenerator[None]:
     """What changes below `team/` while the block runs is pushed when it has come to rest, and
     what is left once more at the end."""
@@ -285,25 +291,114 @@ async def shared_while_open(
 
 
 async def _watch(
-    memories: Memories, project: Project, say: Say, stop: anyio.Event, told: set[str]
+    memories: MemoryStore, project: Project, say: Say, stop: anyio.Event, told: set[str]
 ) -> None:
-    from reverie.team.watch import changes, keep_pushing
-
     async def push() -> SyncReport:
         return await anyio.to_thread.run_sync(partial(sync_team, memories, project))
 
     try:
         memories.folder.make_folder(TEAM)
-        await keep_pushing(changes(memories.root / TEAM, stop), push, say, told=told)
+        await keep_pushing(watch_changes(memories.root / TEAM, stop), push, say, told=told)
     except ReverieError as error:  # sharing fails alone: the session goes on
         say(Notice("team", f"shared memory is pushed only at the end: {error}", "warning"))
 
 
-async def _push_rest(memories: Memories, project: Project, say: Say, told: set[str]) -> None:
-    from reverie.team.watch import tell_blocked
-
+async def _push_rest(memories: MemoryStore, project: Project, say: Say, told: set[str]) -> None:
     push = partial(sync_team, memories, project, seconds=START_SECONDS)
     try:
         tell_blocked(await anyio.to_thread.run_sync(push), say, told)
     except ReverieError as error:
         say(Notice("team", f"shared memory waits for the next session: {error}", "warning"))
+
+
+# --- Pushing by itself: as long as a session lives, what changes below `team/` is shared.
+#
+# A push comes when nothing was written for two seconds, however many events there were; it
+# compares the whole folder, so that an event that was lost costs nothing, and what a pull of ours
+# wrote is seen to be there already. A server that is away is tried again, less and less often.
+# What stays wrong until somebody changes something is said once and not tried again until a file
+# changes.
+
+
+QUIET_SECONDS = 2.0
+LONGEST_SECONDS = 60.0
+"""A folder that never comes to rest is pushed this often."""
+FIRST_WAIT = 15.0
+LONGEST_WAIT = 600.0
+
+Push = Callable[[], Awaitable["SyncReport"]]
+Sleep = Callable[[float], Awaitable[None]]
+
+
+async def watch_changes(folder: Path, stop: anyio.Event) -> AsyncIterator[None]:
+    """One item each time that a folder has come to rest after being written to."""
+    with extra("team", "memories cannot be shared as you work"):
+        from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
+    step = int(QUIET_SECONDS * 1000)
+    longest = int(LONGEST_SECONDS * 1000)
+    async for _ in awatch(
+        folder,
+        step=step,
+        debounce=longest,
+        stop_event=stop,
+        watch_filter=_is_ours,
+        ignore_permission_denied=True,
+        recursive=True,
+    ):
+        yield
+
+
+async def keep_pushing(
+    events: AsyncIterator[None],
+    push: Push,
+    say: Say,
+    *,
+    told: set[str] | None = None,
+    sleep: Sleep = anyio.sleep,
+) -> None:
+    """Push once for each event; after a failure that may pass, also without one. `told` are the
+    files of which it was said that they are not shared: it is said once."""
+    known: set[str] = set() if told is None else told
+    async for _ in events:
+        wait = FIRST_WAIT
+        while True:
+            try:
+                report = await push()
+            except Offline as error:
+                if wait == FIRST_WAIT:
+                    say(Notice("team", f"shared memory waits: {error}", "warning"))
+                await sleep(max(wait, error.after))
+                wait = min(wait * 2, LONGEST_WAIT)
+                continue
+            except ReverieError as error:
+                say(Notice("team", f"shared memory is not synced: {error}", "warning"))
+                break
+            _tell(report, say)
+            tell_blocked(report, say, known)
+            break
+
+
+def _tell(report: SyncReport, say: Say) -> None:
+    done = [
+        f"{len(keys)} {name}"
+        for name, keys in (("pulled", report.pulled), ("pushed", report.pushed))
+        if keys
+    ]
+    if report.conflicts:
+        done.append(f"{len(report.conflicts)} changed on both sides: {report.conflicts[0]}")
+    if done:
+        say(Notice("team", f"shared memory: {', '.join(done)}", "info"))
+
+
+def tell_blocked(report: SyncReport, say: Say, told: set[str]) -> None:
+    """Say of which files why they are not shared, unless that was told."""
+    for key, why in sorted(report.blocked.items()):
+        if key not in told and not key.startswith("."):  # a disk's own files; a status has them
+            told.add(key)
+            say(Notice("team", f"{key} is not shared, since {why}", "warning"))
+
+
+def _is_ours(change: object, path: str) -> bool:
+    """Not our own temporary files and locks."""
+    del change
+    return not Path(path).name.startswith(".")

@@ -1,4 +1,6 @@
-"""What a turn is made of: the conversation it runs on, as the loop sees it, and its values: what
+"""A turn: events, limits, stop reasons, tool round, result.
+
+What a turn is made of: the conversation it runs on, as the loop sees it, and its values: what
 is watched, how far it may go, what it used, how it ended.
 
 Plain values and small counters; nothing here calls a model, runs a tool or writes.
@@ -9,18 +11,26 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from reverie.errors import PromptTooLong
-from reverie.session.budget import Tally, weight
-from reverie.tools.tool import Registry
-from reverie.transcript.blocks import text_of
+import anyio
+
+from reverie.concurrency import alone
+from reverie.errors import InvalidMessage, PromptTooLong
+from reverie.session.budget import UsageTotals, weight
+from reverie.session.hooks import HookVerdict
+from reverie.session.stops import FailedCall, cut_words
+from reverie.toolbox.tool import Registry
+from reverie.transcript.blocks import Json, parse, text_of
 from reverie.transcript.records import Entry, Record, Usage, UserMessage
 from reverie.transcript.tasks import MAIN, Task
 from reverie.transcript.view import View
-from reverie.wire.reply import Addable, Delta, Observable, Reply, ToolCall
+from reverie.wire.reply import Addable, Delta, Observable, Reply, ToolCall, tool_result, user
 from reverie.wire.request import Request
-from reverie.world import Model, Retrying, World
+from reverie.world import Model, RetryNotice, World
+
+if TYPE_CHECKING:
+    from reverie.session.loop import TurnState
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +56,7 @@ class ToolEnded:
         return any(b.value.get("is_error") is True for b in self.result.blocks)
 
 
-TurnEvent: TypeAlias = Delta | Retrying | Reply | ToolStarted | ToolEnded
+TurnEvent: TypeAlias = Delta | RetryNotice | Reply | ToolStarted | ToolEnded
 OnEvent: TypeAlias = "Callable[[TurnEvent], None]"
 TurnEnding: TypeAlias = Literal["completed", "cancelled", "limit", "refused", "truncated", "empty"]
 TurnOutcome: TypeAlias = Literal["completed", "limit", "blocked", "refused", "truncated", "empty"]
@@ -57,12 +67,12 @@ class TurnLimits:
     """How far a turn may go."""
 
     rounds: int = 500
-    cost: float | None = None  # price-weighted tokens, over all turns that share a `Spend`
+    cost: float | None = None  # price-weighted tokens, over all turns that share a `TurnUsage`
     goes_on: int = 3  # times in a turn that a Stop hook may ask for more
 
 
 @dataclass
-class Spend(Tally):
+class TurnUsage(UsageTotals):
     """What the main agent used so far."""
 
     weighted: float = 0.0
@@ -172,13 +182,13 @@ class Event:
                 return cls("call", f"{call.name} {call.raw}", call)
             case ToolEnded(call=call):
                 return cls("result", event.text, call, event.is_error)
-            case Retrying(reason=reason):
+            case RetryNotice(reason=reason):
                 return cls("retry", reason, is_error=True)
             case _:
                 return None
 
 
-class Tools(Protocol):
+class CallRunner(Protocol):
     """Runs one call to its result. A `Toolbox` is one, and a guard. A text behind the result
     is what the user said about the call."""
 
@@ -188,7 +198,7 @@ class Tools(Protocol):
     async def run(self, call: ToolCall) -> UserMessage: ...
 
 
-class Talk(Protocol):
+class TurnTarget(Protocol):
     """A conversation that takes turns. A `Session` and a `Worker` are one."""
 
     @property
@@ -231,12 +241,12 @@ def ignore_event(event: TurnEvent) -> None:
     del event
 
 
-def told(event: TurnEvent) -> Mapping[str, Any]:
+def event_object(event: TurnEvent) -> Mapping[str, Any]:
     """An event as one JSON object, the form of `--output-format stream-json`."""
     match event:
         case Delta():
             return {"type": "delta", "kind": event.kind, "text": event.text}
-        case Retrying():
+        case RetryNotice():
             value = {"attempt": event.attempt, "wait": event.wait, "reason": event.reason}
             return {"type": "retrying", **value}
         case Reply():
@@ -256,3 +266,105 @@ def told(event: TurnEvent) -> Mapping[str, Any]:
                 "is_error": event.is_error,
                 "text": event.text,
             }
+
+
+# --- The tool calls of one answer: run, their results handed in, what a person said about them
+# beside.
+#
+# Calls that a rule of the user's holds are answered with the rule and do not run. Of the others,
+# those that may run together do, and each fails alone. What the user says when asked about a call
+# is no part of its result: it joins behind the results, as the user's own words. A model that
+# makes the same failing call in round after round is told so, and then the turn ends.
+
+
+MAX_TOLD = 50_000  # characters of an answer that a hook is told
+
+
+async def run_calls(turn: TurnState) -> None:
+    """All calls of a reply; each fails alone."""
+    calls = turn.reply.tool_calls if turn.reply else ()
+    held, beside = turn.rules.judge(calls) if turn.rules and calls else ({}, ())
+    for call in calls:
+        if call.id in held:
+            _record_result(turn, call, tool_result(call.id, held[call.id], is_error=True))
+    for batch in turn.tools.registry.batches([c for c in calls if c.id not in held]):
+        async with anyio.create_task_group() as group:
+            for call in batch:
+                group.start_soon(_one_tool, turn, call)
+    if calls and turn.reply:
+        await turn.talk.add_messages(*(turn.results[c.id] for c in calls))
+        await turn.add_words()
+        await turn.attach_verdicts()
+        await turn.talk.append(*beside)
+        turn.so_far = ""
+        cut = cut_words(turn.reply.blocks) if turn.reply.stop_reason == "max_tokens" else ""
+        if cut:
+            await turn.tell(cut)
+
+
+async def stop_repeating(turn: TurnState) -> None:
+    """A model that makes the same failing call again and again is told so, then stopped."""
+    calls = turn.reply.tool_calls if turn.reply else ()
+    if not calls:
+        return
+    ended = [ToolEnded(c, turn.results[c.id]) for c in calls]
+    failed = [FailedCall(e.call.name, e.call.raw, e.text) for e in ended if e.is_error]
+    told = turn.failures.take(failed, len(calls))
+    if turn.failures.hopeless:
+        names = ", ".join(sorted({f.name[:80] for f in failed}))
+        count = turn.failures.count
+        turn.outcome, turn.reason = "limit", f"the same call failed {count} times in a row: {names}"
+    elif told:
+        await turn.tell(told)
+
+
+async def _one_tool(turn: TurnState, call: ToolCall) -> None:
+    given = _input_of(call)
+    verdict = await turn.hooks.run("PreToolUse", tool_name=call.name, tool_input=given)
+    if verdict.blocked:
+        denied = f"A hook of the user's denied this call. {verdict.reason}".rstrip()
+        result = tool_result(call.id, denied, is_error=True)
+    else:
+        turn.on_event(ToolStarted(call))
+        result, fault = await alone(turn.tools.run(call), user("no result"))
+        if fault:
+            result = tool_result(call.id, f"The tool failed: {fault}", is_error=True)
+    result, words = _apart(result)
+    if words is not None:
+        turn.words[call.id] = words
+    ended = _record_result(turn, call, result)
+    turn.verdicts.append(verdict)
+    if not verdict.blocked:
+        answer = ended.text[:MAX_TOLD]
+        after = await turn.hooks.run(
+            "PostToolUse", tool_name=call.name, tool_input=given, tool_response=answer
+        )
+        turn.verdicts.append(_as_context(after))
+
+
+def _record_result(turn: TurnState, call: ToolCall, result: UserMessage) -> ToolEnded:
+    ended = ToolEnded(call, result)
+    turn.results[call.id] = ended.result
+    turn.on_event(ended)
+    return ended
+
+
+def _apart(result: UserMessage) -> tuple[UserMessage, UserMessage | None]:
+    """A call's result, and what the user said about the call."""
+    results = tuple(b for b in result.blocks if b.type == "tool_result")
+    words = tuple(b for b in result.blocks if b.type != "tool_result")
+    return UserMessage(results, "tool"), UserMessage(words) if words else None
+
+
+def _as_context(verdict: HookVerdict) -> HookVerdict:
+    """A block after the fact is told to the model; the call has run."""
+    if not verdict.blocked or not verdict.reason:
+        return verdict
+    return HookVerdict(context=(*verdict.context, verdict.reason))
+
+
+def _input_of(call: ToolCall) -> Json:
+    try:
+        return parse(call.raw)
+    except InvalidMessage:
+        return call.raw

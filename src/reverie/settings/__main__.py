@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from reverie.settings.page import page
+from reverie.settings.reference import page
 
 sys.stdout.write(page())

@@ -18,20 +18,19 @@ from types import MappingProxyType
 
 from reverie.errors import SettingsError
 from reverie.light import dataclass
-from reverie.settings.numbers import DEFAULTS, Settings
-from reverie.settings.sources import POLICY, settings_file, settings_places
+from reverie.settings.catalog import DEFAULTS, Settings
+from reverie.settings.schema import Problem, ValueOrigin, keys_of, nearest, read_object
+from reverie.settings.sources import POLICY, record_key, settings_file, settings_places
 from reverie.settings.switches import (
     BY_NAME,
     FLAGS,
     Flag,
     FlagValue,
-    checked,
+    check_flag_value,
     flag_named,
     from_json,
     from_text,
 )
-from reverie.settings.trust import record_key
-from reverie.settings.values import Problem, ValueOrigin, keys_of, nearest, read_object
 
 _RACY_NS = 50_000_000
 _PARTS = 5  # of one file's stamp; the first two are times
@@ -47,7 +46,7 @@ class FlagState:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _FlagSnapshot:
     """A file's flags as of one stamp."""
 
     stamp: tuple[int, ...] | None
@@ -75,7 +74,7 @@ class Flags:
         self._places = _places(policy, home, root)
         self._settings = settings
         self._overrides: dict[str, FlagValue] = {}
-        self._reads: dict[str, _Read] = {}
+        self._reads: dict[str, _FlagSnapshot] = {}
 
     def get(self, name: str) -> FlagValue:
         """The flag's value now; SettingsError where there is no such flag."""
@@ -105,7 +104,7 @@ class Flags:
     def set(self, name: str, value: FlagValue) -> None:
         """Set a flag for this process alone; only policy goes before it."""
         flag = flag_named(name)
-        self._overrides[flag.name] = checked(flag, value)
+        self._overrides[flag.name] = check_flag_value(flag, value)
 
     def clear(self, name: str) -> None:
         """Take back what `set` did."""
@@ -125,13 +124,13 @@ class Flags:
         return tuple(dict.fromkeys(found))
 
     def _state(self, flag: Flag) -> FlagState:
-        for value, origin in self._given(flag):
+        for value, origin in self._flag_values(flag):
             return FlagState(flag, value, origin)
         own = flag.name == "extract_every"
         value = self._settings.extract_every if own else flag.default
         return FlagState(flag, value, ValueOrigin("default", "", True))
 
-    def _given(self, flag: Flag) -> Iterator[tuple[FlagValue, ValueOrigin]]:
+    def _flag_values(self, flag: Flag) -> Iterator[tuple[FlagValue, ValueOrigin]]:
         """Every value given for the flag, strongest first, found one by one."""
         policy, *others = self._places
         yield from self._in_file(flag, policy)
@@ -155,15 +154,15 @@ class Flags:
             if text.strip():
                 yield key, text
 
-    def _read(self, source: str) -> _Read:
+    def _read(self, source: str) -> _FlagSnapshot:
         path = self._places[source]
         stamp = self._stamp(source)
         before = self._reads.get(source)
         if before is not None and stamp is not None and before.stamp == stamp:
             return before
         if stamp is None:
-            return _Read(None, {}, ValueOrigin("", str(path), True), ())
-        read = _read_flags(source, path, self._home, _settled(stamp))
+            return _FlagSnapshot(None, {}, ValueOrigin("", str(path), True), ())
+        read = _read_flags(source, path, self._home, _stable_stamp(stamp))
         self._reads[source] = read
         return read
 
@@ -182,7 +181,9 @@ def _places(policy: Path, home: Path, root: Path | None) -> dict[str, Path]:
     return dict((first, ("flags", home / "flags.json"), *others))
 
 
-def _read_flags(source: str, path: Path, home: Path, stamp: tuple[int, ...] | None) -> _Read:
+def _read_flags(
+    source: str, path: Path, home: Path, stamp: tuple[int, ...] | None
+) -> _FlagSnapshot:
     """The flags in one file, without what it may not set."""
     if source == "flags":
         read, problems = read_object(path)
@@ -206,7 +207,7 @@ def _read_flags(source: str, path: Path, home: Path, stamp: tuple[int, ...] | No
         problems += [Problem("error", origin.place, prefix + key, reason) for reason in reasons]
         if value is not None:
             values.setdefault(flag.name, value)
-    return _Read(stamp, values, origin, tuple(problems))
+    return _FlagSnapshot(stamp, values, origin, tuple(problems))
 
 
 def _flags_in(given: object, place: str) -> tuple[dict[str, object], list[Problem]]:
@@ -222,7 +223,7 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
 
 
-def _settled(stamp: tuple[int, ...]) -> tuple[int, ...] | None:
+def _stable_stamp(stamp: tuple[int, ...]) -> tuple[int, ...] | None:
     """The stamp, unless a file is so new that one more write could leave it the same."""
     times = (*stamp[:2], *stamp[_PARTS : _PARTS + 2])
     return stamp if time.time_ns() - max(times) > _RACY_NS else None

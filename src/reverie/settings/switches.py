@@ -11,11 +11,11 @@ from types import MappingProxyType
 
 from reverie.errors import SettingsError
 from reverie.light import dataclass
-from reverie.settings.kinds import REFUSED, camel
-from reverie.settings.numbers import NOTES, SETTINGS
-from reverie.settings.values import nearest, parse_object, switch, to_number
+from reverie.settings.catalog import NOTES, SETTINGS
+from reverie.settings.schema import REFUSED, camel, nearest, parse_object, switch_value, to_number
 
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # as `typing` has it, without importing it
+
 if TYPE_CHECKING:
     from typing import TypeGuard
 
@@ -164,11 +164,11 @@ def flag_named(name: str) -> Flag:
     return flag
 
 
-def checked(flag: Flag, value: object) -> FlagValue:
+def check_flag_value(flag: Flag, value: object) -> FlagValue:
     """The value as the flag holds it; SettingsError where it cannot."""
     found, reasons = from_json(flag, value)
     if found is None or reasons:
-        raise _refused(flag, reasons, is_rule=found is None)
+        raise _flag_refusal(flag, reasons, is_rule=found is None)
     return found
 
 
@@ -177,7 +177,7 @@ def parse_flag(name: str, text: str) -> FlagValue:
     flag = flag_named(name)
     found, reasons = from_text(flag, text)
     if found is None or reasons:
-        raise _refused(flag, reasons, is_rule=flag.kind != "object")
+        raise _flag_refusal(flag, reasons, is_rule=flag.kind != "object")
     return found
 
 
@@ -194,7 +194,7 @@ def with_flag(text: str, name: str, value: FlagValue | None) -> str:
         )
     kept = {key: given for key, given in read.items() if BY_NAME.get(key) is not flag}
     if value is not None:
-        found = checked(flag, value)
+        found = check_flag_value(flag, value)
         kept[flag.name] = dict(found) if isinstance(found, Mapping) else found
     return json.dumps(kept, indent=2, sort_keys=True) + "\n"
 
@@ -202,7 +202,7 @@ def with_flag(text: str, name: str, value: FlagValue | None) -> str:
 def from_text(flag: Flag, text: str) -> tuple[FlagValue | None, list[str]]:
     """A flag's value from the environment, and why it, or a part of it, is not used."""
     if flag.kind == "switch":
-        value, reason = switch(text)
+        value, reason = switch_value(text)
         return value, [reason] if reason else []
     if flag.kind == "whole":
         return from_json(flag, to_number(text.strip()))
@@ -244,7 +244,7 @@ def _table(flag: Flag, raw: Mapping[object, object]) -> tuple[Mapping[str, int],
     return MappingProxyType(values), reasons
 
 
-def _refused(flag: Flag, reasons: list[str], *, is_rule: bool) -> SettingsError:
+def _flag_refusal(flag: Flag, reasons: list[str], *, is_rule: bool) -> SettingsError:
     """The refusal of a value; a rule tells what a value must be, and needs its subject."""
     do = "It " * is_rule + "; ".join(reasons)
     return SettingsError("The flag cannot take this value", where=flag.name, do=do)

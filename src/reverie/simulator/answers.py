@@ -1,4 +1,6 @@
-"""Where the simulated provider's answers come from.
+"""Scripts, and models as answerers.
+
+Where the simulated provider's answers come from.
 
 An answerer is a callable from the request body, as the model is shown it, to an answer:
 a text, blocks, or an `SimulatedAnswer`; it may be a coroutine function. `script` plays a list,
@@ -17,7 +19,7 @@ from typing import TypeAlias, cast
 
 from reverie.errors import InvalidInput
 from reverie.simulator.faults import InjectedFault, from_json
-from reverie.simulator.prompt import blocks_in, objects
+from reverie.simulator.prompt_cache import Charge, blocks_in, objects
 from reverie.transcript.blocks import (
     Block,
     Json,
@@ -26,10 +28,12 @@ from reverie.transcript.blocks import (
     block_of,
     blocks_of,
     dump,
-    joined,
+    estimate,
+    join_members,
+    members,
     text_of,
 )
-from reverie.transcript.messages import Item, Message, Piece, message
+from reverie.transcript.messages import Item, Message, SentBlock, message
 from reverie.transcript.records import HeadSet
 from reverie.transcript.view import Trail
 from reverie.wire.request import Request
@@ -82,10 +86,10 @@ def call(name: str, given: Mapping[str, Json] | str = "{}", ident: str = "") -> 
     without an id the engine gives it one."""
     text = given if isinstance(given, str) else dump(dict(given))
     parts = {"type": '"tool_use"', "id": dump(ident), "name": dump(name), "input": text}
-    return block(joined(parts))
+    return block(join_members(parts))
 
 
-def thought(text: str) -> Block:
+def thinking_block(text: str) -> Block:
     """A thinking block to put into an answer; the engine signs it."""
     return block_of({"type": "thinking", "thinking": text, "signature": ""})
 
@@ -148,17 +152,17 @@ def load(path: Path) -> Script:
     return Script([cast("Given", v) for v in value], cast("Given", otherwise))
 
 
-async def asked(
+async def ask_answerer(
     answerer: Answerer, body: Object, request: Request | None = None
 ) -> SimulatedAnswer:
     """Ask, and wait where waiting is needed. A model is handed our own request if there is one."""
-    if isinstance(answerer, FromModel):
+    if isinstance(answerer, ModelAnswers):
         return await answerer.reply(body, request)
     found = answerer(body)
     return answer(await found if inspect.isawaitable(found) else found)
 
 
-class FromModel:
+class ModelAnswers:
     """Any model of ours as an answerer."""
 
     def __init__(self, model: Model) -> None:
@@ -172,8 +176,8 @@ class FromModel:
         return SimulatedAnswer(given.blocks, given.stop_reason)
 
 
-def from_model(model: Model) -> FromModel:
-    return FromModel(model)
+def from_model(model: Model) -> ModelAnswers:
+    return ModelAnswers(model)
 
 
 def request_of(body: Object) -> Request:
@@ -188,10 +192,100 @@ def request_of(body: Object) -> Request:
     for at, given in enumerate(objects(body.get("messages"))):
         role = "assistant" if given.get("role") == "assistant" else "user"
         blocks = [block_of(b) for b in blocks_in(given.get("content"))]
-        pieces = tuple(Piece(b, f"m{at}", n) for n, b in enumerate(blocks))
+        pieces = tuple(SentBlock(b, f"m{at}", n) for n, b in enumerate(blocks))
         before = messages[-1] if messages else None
         messages.append(message([Item(f"m{at}", role, pieces)], before))
     return Request(head, Trail(messages), ())
 
 
 _HEAD = ("model", "system", "tools", "messages", "cache_control")
+
+
+# --- A whole response of the Messages API, with its blocks as they were made.
+#
+# `text()` is the JSON a client receives; blocks go into it byte for byte. A value once made is
+# never changed; how it travels (whole, or as events) is the wire's business.
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedResponse:
+    """What the model said and what it is billed as."""
+
+    id: str
+    model: str
+    content: tuple[Block, ...]
+    stop_reason: str
+    usage: Object
+    extra: Object  # context_management, diagnostics, input_transformations, where asked for
+
+    @property
+    def output(self) -> int:
+        found = self.usage.get("output_tokens")
+        return found if isinstance(found, int) else 0
+
+    def head(self, *, content: str = "[]", stop: str | None = None) -> dict[str, str]:
+        """The members' texts, in the API's order."""
+        parts = {
+            "id": dump(self.id),
+            "type": '"message"',
+            "role": '"assistant"',
+            "model": dump(self.model),
+            "content": content,
+            "stop_reason": dump(stop),
+            "stop_sequence": "null",
+            "usage": dump(self.usage),
+        }
+        return parts | {k: dump(v) for k, v in self.extra.items()}
+
+    def input_of(self, block: Block) -> str:
+        """A call's input as far as it was written: the output limit cuts the last one short."""
+        whole = members(block.raw)["input"][0]
+        cut = self.stop_reason == "max_tokens" and block is self.content[-1]
+        return whole[:-1] if cut else whole
+
+    def text(self) -> str:
+        content = f"[{','.join(b.raw for b in self.content)}]"
+        return join_members(self.head(content=content, stop=self.stop_reason))
+
+
+def usage_of(charge: Charge, output: int, thinking: int, *, compacting: bool) -> Object:
+    """Usage exactly as the API reports it; a compaction's own tokens stand apart."""
+    counts = _counts(charge, output)
+    if compacting:
+        entry: Object = {"type": "compaction", **counts}
+        return {**_counts(Charge(), 0), "service_tier": "standard", "iterations": [entry]}
+    details: Object = {"output_tokens_details": {"thinking_tokens": thinking}}
+    return {**counts, **details, "service_tier": "standard"}
+
+
+def _counts(charge: Charge, output: int) -> Object:
+    return {
+        "input_tokens": charge.plain,
+        "cache_creation_input_tokens": charge.written,
+        "cache_read_input_tokens": charge.read,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": charge.written_5m,
+            "ephemeral_1h_input_tokens": charge.written_1h,
+        },
+        "output_tokens": output,
+    }
+
+
+def fit_blocks(blocks: tuple[Block, ...], limit: int) -> tuple[tuple[Block, ...], bool]:
+    """The blocks that fit into so many tokens; the last text is cut. True if all fit."""
+    room = limit
+    kept: list[Block] = []
+    for one in blocks:
+        if one.tokens <= room:
+            kept.append(one)
+            room -= one.tokens
+            continue
+        if one.type == "text" and room > 0:
+            data = one.get("text").encode("utf-8", "replace")[: room * 4]
+            kept.append(one.with_member("text", dump(data.decode("utf-8", "ignore"))))
+        return tuple(kept), False
+    return tuple(kept), True
+
+
+def thinking_tokens(blocks: tuple[Block, ...]) -> int:
+    return sum(estimate(b.value) for b in blocks if b.thinking)

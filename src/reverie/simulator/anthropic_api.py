@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from reverie.simulator.answers import SimulatedResponse
 from reverie.simulator.engine import Engine
-from reverie.simulator.prompt import body_of
-from reverie.simulator.refusals import ApiError
-from reverie.simulator.response import SimulatedResponse
-from reverie.simulator.wire import Sending, befallen, chunks, event, streamed, whole
-from reverie.transcript.blocks import Block, Object, dump, joined
+from reverie.simulator.faults import HttpPayload, befallen, chunks, event, stream_events, whole
+from reverie.simulator.profiles import ApiError
+from reverie.simulator.prompt_cache import body_of
+from reverie.transcript.blocks import Block, Object, dump, join_members
 
 
-async def messages(engine: Engine, text: bytes, headers: Mapping[str, str]) -> Sending:
+async def messages(engine: Engine, text: bytes, headers: Mapping[str, str]) -> HttpPayload:
     """`POST /v1/messages`, in both modes."""
     try:
         streaming = body_of(text).get("stream") is True
@@ -25,13 +25,13 @@ async def messages(engine: Engine, text: bytes, headers: Mapping[str, str]) -> S
         return refusal(error, engine)
     made = request_id(engine)
     if streaming:
-        sending = streamed(events(outcome.response), made)
+        sending = stream_events(events(outcome.response), made)
     else:
         sending = whole(outcome.response.text(), headers=made)
     return befallen(sending, outcome.fault)
 
 
-def count_tokens(engine: Engine, text: bytes, headers: Mapping[str, str]) -> Sending:
+def count_tokens(engine: Engine, text: bytes, headers: Mapping[str, str]) -> HttpPayload:
     """`POST /v1/messages/count_tokens`."""
     try:
         return whole(dump(engine.count_tokens(text, headers)), headers=request_id(engine))
@@ -39,7 +39,7 @@ def count_tokens(engine: Engine, text: bytes, headers: Mapping[str, str]) -> Sen
         return refusal(error, engine)
 
 
-def models(engine: Engine) -> Sending:
+def models(engine: Engine) -> HttpPayload:
     """`GET /v1/models`."""
     listed = [spec.info() for spec in engine.models.listed("anthropic")]
     page: Object = {
@@ -51,7 +51,7 @@ def models(engine: Engine) -> Sending:
     return whole(dump(page), headers=request_id(engine))
 
 
-def model(engine: Engine, name: str) -> Sending:
+def model(engine: Engine, name: str) -> HttpPayload:
     """`GET /v1/models/{id}`."""
     try:
         return whole(dump(engine.models.find(name).info()), headers=request_id(engine))
@@ -63,7 +63,7 @@ def request_id(engine: Engine) -> dict[str, str]:
     return {"request-id": f"req_{len(engine.log):08d}"}
 
 
-def refusal(error: ApiError, engine: Engine) -> Sending:
+def refusal(error: ApiError, engine: Engine) -> HttpPayload:
     """An error in the API's envelope."""
     made = request_id(engine)
     body = dump(error.body(made["request-id"]))
@@ -77,7 +77,9 @@ def events(response: SimulatedResponse) -> Iterator[str]:
     """A response as the API streams it."""
     opening: Object = {**response.usage, "output_tokens": min(1, response.output)}
     head = {**response.head(), "usage": dump(opening)}
-    yield event("message_start", joined({"type": '"message_start"', "message": joined(head)}))
+    yield event(
+        "message_start", join_members({"type": '"message_start"', "message": join_members(head)})
+    )
     for index, block in enumerate(response.content):
         yield from _block(index, block, response)
         if index == 0:
@@ -94,16 +96,16 @@ def _block(index: int, block: Block, response: SimulatedResponse) -> Iterator[st
     start = {
         "type": '"content_block_start"',
         "index": str(index),
-        "content_block": _opened(block).raw,
+        "content_block": _start_block(block).raw,
     }
-    yield event("content_block_start", joined(start))
+    yield event("content_block_start", join_members(start))
     for delta in _deltas(block, response):
         data = {"type": '"content_block_delta"', "index": str(index), "delta": dump(delta)}
-        yield event("content_block_delta", joined(data))
+        yield event("content_block_delta", join_members(data))
     yield event("content_block_stop", dump({"type": "content_block_stop", "index": index}))
 
 
-def _opened(block: Block) -> Block:
+def _start_block(block: Block) -> Block:
     """A block as its start event shows it: without what the deltas will bring."""
     match block.type:
         case "text":

@@ -14,31 +14,66 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from reverie.errors import InvalidMessage, ReverieError
-from reverie.simulator import response
-from reverie.simulator.answers import Answerer, Given, Script, SimulatedAnswer, answer, asked
-from reverie.simulator.binding import MODEL, THINKING, UNBOUND, Binder, Bound, Mismatch, link
-from reverie.simulator.cache import AutomaticCache, Charge, PromptCache
-from reverie.simulator.catalogue import CATALOGUE, Models, ModelSpec
-from reverie.simulator.checks import check, check_options
-from reverie.simulator.compaction import check_compaction, summary
-from reverie.simulator.diagnosis import RecentRequests, fingerprint
-from reverie.simulator.edits import ShownRequest, shown
-from reverie.simulator.envelope import (
+from reverie.simulator import answers
+from reverie.simulator.answers import (
+    Answerer,
+    Given,
+    Script,
+    SimulatedAnswer,
+    SimulatedResponse,
+    answer,
+    ask_answerer,
+)
+from reverie.simulator.context_management import (
+    EffectiveRequest,
+    check_compaction,
+    effective_request,
+    summary,
+)
+from reverie.simulator.faults import FaultPlan, InjectedFault
+from reverie.simulator.ledger import Bill, Ledger, LoggedRequest, public, session_of
+from reverie.simulator.profiles import (
+    ANTHROPIC,
+    CATALOGUE,
+    ApiError,
+    Models,
+    ModelSpec,
+    Profile,
+    TooLong,
+    bad,
+)
+from reverie.simulator.prompt_cache import (
+    AutomaticCache,
+    Charge,
+    PromptBlocks,
+    PromptCache,
+    RecentRequests,
+    body_of,
+    fingerprint,
+    loads,
+    prompt,
+)
+from reverie.simulator.thinking_signatures import (
+    MODEL,
+    THINKING,
+    UNBOUND,
+    BindingCheck,
+    Mismatch,
+    ThinkingSigner,
+    link,
+)
+from reverie.simulator.validation import (
     ANYBODY,
     BINDING_BETA,
     betas_of,
+    check,
     check_betas,
+    check_options,
     key_of,
-    lowered,
+    lowercase_headers,
     options_of,
     salt_of,
 )
-from reverie.simulator.faults import FaultPlan, InjectedFault
-from reverie.simulator.ledger import Bill, Ledger, Logged, public, session_of
-from reverie.simulator.profiles import ANTHROPIC, Profile
-from reverie.simulator.prompt import Prompt, body_of, loads, prompt
-from reverie.simulator.refusals import ApiError, TooLong, bad
-from reverie.simulator.response import SimulatedResponse
 from reverie.transcript.blocks import Block, Json, Object, block_of, dump
 from reverie.wire.request import Request
 
@@ -48,30 +83,30 @@ OK = Script((), "ok")
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class AcceptedRequest:
     """A request that was found good, before it is answered."""
 
     body: Object
-    shown: ShownRequest
-    prompt: Prompt
-    bound: Bound
+    shown: EffectiveRequest
+    prompt: PromptBlocks
+    bound: BindingCheck
     model: ModelSpec
     rules: Profile
     betas: frozenset[str]
     now: float
     options: bytes
     number: int
-    entry: Logged
+    entry: LoggedRequest
     fault: InjectedFault | None = None
     dropped: tuple[Mismatch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class SimulatedExchange:
     """An answered request; `fault` is what the wire must still do to it."""
 
     response: SimulatedResponse
-    logged: Logged
+    logged: LoggedRequest
     fault: InjectedFault | None = None
 
 
@@ -86,7 +121,7 @@ class Engine:
     keys: Iterable[str] | None = None  # None: any key that is not empty
     faults: FaultPlan = field(default_factory=FaultPlan)
     ledger: Ledger = field(default_factory=Ledger)
-    binder: Binder = field(default_factory=Binder)
+    binder: ThinkingSigner = field(default_factory=ThinkingSigner)
     seed: str = "sim"
 
     def __post_init__(self) -> None:
@@ -98,7 +133,7 @@ class Engine:
     # --- what people look at
 
     @property
-    def log(self) -> list[Logged]:
+    def log(self) -> list[LoggedRequest]:
         return self.ledger.log
 
     @property
@@ -119,19 +154,21 @@ class Engine:
         *,
         request: Request | None = None,
         original: str = "",
-    ) -> Answered:
+    ) -> SimulatedExchange:
         """Answer one request of the Messages API."""
         received = self.receive(given, headers, original=original)
         return await self.answered(received, request)
 
-    async def answered(self, received: Received, request: Request | None = None) -> Answered:
+    async def answered(
+        self, received: AcceptedRequest, request: Request | None = None
+    ) -> SimulatedExchange:
         try:
-            said = await asked(self.answerer, received.shown.body, request)
+            said = await ask_answerer(self.answerer, received.shown.body, request)
         except ApiError as error:
-            raise self._refused(received.entry, error) from None
+            raise self._log_refusal(received.entry, error) from None
         except ReverieError as error:
             failed = ApiError(500, f"the answerer failed: {error}")
-            raise self._refused(received.entry, failed) from error
+            raise self._log_refusal(received.entry, failed) from error
         return self.finish(received, said)
 
     def respond(
@@ -139,7 +176,7 @@ class Engine:
         given: str | bytes | Mapping[str, Json],
         said: Given = "ok",
         headers: Mapping[str, str] = ANYBODY,
-    ) -> Answered:
+    ) -> SimulatedExchange:
         """The same with the answer handed in, without waiting for anything."""
         return self.finish(self.receive(given, headers), answer(said))
 
@@ -151,15 +188,15 @@ class Engine:
         rules: Profile | None = None,
     ) -> Object:
         """`/v1/messages/count_tokens`: nothing is billed, cached or answered."""
-        headers = lowered(headers)
+        headers = lowercase_headers(headers)
         entry = self._entry(given, headers, MESSAGES + "/count_tokens")
         try:
             body, rules = body_of(given), rules or self.profile
-            received = self._received(body, headers, entry, rules, counting=True)
+            received = self._receive_request(body, headers, entry, rules, counting=True)
         except ApiError as error:
-            raise self._refused(entry, error) from None
+            raise self._log_refusal(entry, error) from None
         except (InvalidMessage, RecursionError):
-            raise self._refused(entry, bad(NOT_JSON)) from None
+            raise self._log_refusal(entry, bad(NOT_JSON)) from None
         self.ledger.add(entry)
         found: Object = {"input_tokens": received.prompt.tokens}
         if received.shown.asked:
@@ -177,10 +214,10 @@ class Engine:
         path: str = MESSAGES,
         rules: Profile | None = None,
         original: str = "",
-    ) -> Received:
+    ) -> AcceptedRequest:
         """Check a request, and work out what the model is shown. `original` is what
         the client sent, where that was in another wire format."""
-        headers = lowered(headers)
+        headers = lowercase_headers(headers)
         entry = self._entry(original or given, headers, path)
         try:
             body = body_of(given)
@@ -188,19 +225,19 @@ class Engine:
             fault = self.faults.take(body)
             if fault and (error := fault.raised()):
                 raise error
-            received = self._received(body, headers, entry, rules or self.profile)
+            received = self._receive_request(body, headers, entry, rules or self.profile)
         except ApiError as error:
-            raise self._refused(entry, error) from None
+            raise self._log_refusal(entry, error) from None
         except (InvalidMessage, RecursionError):
-            raise self._refused(entry, bad(NOT_JSON)) from None
+            raise self._log_refusal(entry, bad(NOT_JSON)) from None
         return replace(received, fault=fault)
 
     def _entry(
         self, given: str | bytes | Mapping[str, Json], headers: Mapping[str, str], path: str
-    ) -> Logged:
+    ) -> LoggedRequest:
         self._count += 1
         key = key_of(headers)
-        return Logged(
+        return LoggedRequest(
             self._count,
             self.clock(),
             path,
@@ -209,19 +246,19 @@ class Engine:
             public(headers),
         )
 
-    def _refused(self, entry: Logged, error: ApiError) -> ApiError:
+    def _log_refusal(self, entry: LoggedRequest, error: ApiError) -> ApiError:
         self.ledger.add(replace(entry, status=error.status, error=error.message))
         return error
 
-    def _received(
+    def _receive_request(
         self,
         body: Object,
         headers: Mapping[str, str],
-        entry: Logged,
+        entry: LoggedRequest,
         rules: Profile,
         *,
         counting: bool = False,
-    ) -> Received:
+    ) -> AcceptedRequest:
         self._authenticate(key_of(headers))
         betas = betas_of(headers)
         check_options({**body, "max_tokens": 1} if counting else body)
@@ -229,15 +266,15 @@ class Engine:
         check_betas(body, betas)
         check(body, rules)
         check_compaction(body, model)
-        bound = self._bound(body, model, rules)
-        dropped = self._dropped(body, bound, rules)
-        seen = shown(body, rules.tokens, [(m.message, m.block) for m in dropped])
+        bound = self._verify_binding(body, model, rules)
+        dropped = self._dropped_blocks(body, bound, rules)
+        seen = effective_request(body, rules.tokens, [(m.message, m.block) for m in dropped])
         options = options_of(body)
         salt = salt_of(body, key_of(headers), model, rules)
         made = prompt(seen.body, rules, salt=salt, turn_salt=options if rules.apart else b"")
         if made.tokens > model.window and not counting:
             raise TooLong(made.tokens, model.window)
-        return Received(
+        return AcceptedRequest(
             body=body,
             shown=seen,
             prompt=made,
@@ -258,16 +295,18 @@ class Engine:
         if self.keys is not None and key not in self.keys:
             raise ApiError(401, "invalid x-api-key")
 
-    def _bound(self, body: Object, model: ModelSpec, rules: Profile) -> Bound:
+    def _verify_binding(self, body: Object, model: ModelSpec, rules: Profile) -> BindingCheck:
         match rules.binding:
             case "prefix":
                 return self.binder.verify(body, model.id)
             case "signature":
                 return self.binder.genuine(body, model.id)
             case _:
-                return Bound(UNBOUND)
+                return BindingCheck(UNBOUND)
 
-    def _dropped(self, body: Object, bound: Bound, rules: Profile) -> tuple[Mismatch, ...]:
+    def _dropped_blocks(
+        self, body: Object, bound: BindingCheck, rules: Profile
+    ) -> tuple[Mismatch, ...]:
         """What is left out of the prompt; a mismatch that may not be dropped is refused."""
         thinking = body.get("thinking")
         binding = thinking.get("block_binding") if isinstance(thinking, dict) else None
@@ -286,22 +325,22 @@ class Engine:
 
     # --- answering
 
-    def finish(self, received: Received, said: SimulatedAnswer) -> Answered:
+    def finish(self, received: AcceptedRequest, said: SimulatedAnswer) -> SimulatedExchange:
         """Bill a request that was received, and make its response."""
         fault = received.fault or said.fault
         if said.fault and (error := said.fault.raised()):
-            raise self._refused(received.entry, error)
+            raise self._log_refusal(received.entry, error)
         compacting = "compaction" in received.body
         content, stop = self._content(received, said)
         charge = self._charge(received)
         output = sum(received.rules.tokens(b.value) for b in content)
-        thinking = response.thinking_tokens(content)
+        thinking = answers.thinking_tokens(content)
         done = SimulatedResponse(
             id=self._id("msg"),
             model=str(received.body["model"]),
             content=content,
             stop_reason=stop,
-            usage=response.usage_of(charge, output, thinking, compacting=compacting),
+            usage=answers.usage_of(charge, output, thinking, compacting=compacting),
             extra=self._extra(received, charge),
         )
         seen = fingerprint(
@@ -320,9 +359,9 @@ class Engine:
             fault=fault.kind if fault else "",
         )
         self.ledger.add(logged)
-        return Answered(done, logged, fault)
+        return SimulatedExchange(done, logged, fault)
 
-    def _charge(self, received: Received) -> Charge:
+    def _charge(self, received: AcceptedRequest) -> Charge:
         rules = received.rules
         cache = self._caches.get(rules.name)
         if cache is None:
@@ -331,27 +370,31 @@ class Engine:
         minimum = received.model.minimum if rules.minimum is None else rules.minimum
         return cache.charge(received.prompt.parts, received.now, minimum)
 
-    def _content(self, received: Received, said: SimulatedAnswer) -> tuple[tuple[Block, ...], str]:
+    def _content(
+        self, received: AcceptedRequest, said: SimulatedAnswer
+    ) -> tuple[tuple[Block, ...], str]:
         if "compaction" in received.body:
             made = self.binder.compacted(summary(said), received.body, received.bound.chain)
             return (block_of(made),), "compaction"
         limit = received.body["max_tokens"]
-        content, whole = response.fitted(said.content, limit if isinstance(limit, int) else 0)
+        content, whole = answers.fit_blocks(said.content, limit if isinstance(limit, int) else 0)
         calls = any(b.type == "tool_use" for b in content)
         stop = said.stop_reason or ("tool_use" if calls else "end_turn")
-        return self._signed(received, content), stop if whole and limit else "max_tokens"
+        return self._sign_blocks(received, content), stop if whole and limit else "max_tokens"
 
-    def _signed(self, received: Received, content: tuple[Block, ...]) -> tuple[Block, ...]:
+    def _sign_blocks(
+        self, received: AcceptedRequest, content: tuple[Block, ...]
+    ) -> tuple[Block, ...]:
         """The blocks with ids and signatures; each signature covers all that precedes it."""
         chain = received.bound.chain
         out: list[Block] = []
         for block in content:
-            done = self._completed(block, chain, received.model.id)
+            done = self._complete_block(block, chain, received.model.id)
             out.append(done)
             chain = link(chain, "assistant", loads(done.raw))
         return tuple(out)
 
-    def _completed(self, block: Block, chain: bytes, model: str) -> Block:
+    def _complete_block(self, block: Block, chain: bytes, model: str) -> Block:
         if block.type in THINKING:
             name = "signature" if block.type == "thinking" else "data"
             if block.get(name):
@@ -364,14 +407,14 @@ class Engine:
             return block.with_member("id", dump(self._id("toolu")))
         return block
 
-    def _extra(self, received: Received, charge: Charge) -> Object:
+    def _extra(self, received: AcceptedRequest, charge: Charge) -> Object:
         extra: Object = {}
         if received.shown.asked:
             extra["context_management"] = {"applied_edits": list(received.shown.applied)}
         asked_for = received.body.get("diagnostics")
         if isinstance(asked_for, dict):
             previous = asked_for.get("previous_message_id")
-            extra["diagnostics"] = self._compared(received, charge, previous)
+            extra["diagnostics"] = self._compare_previous(received, charge, previous)
         if BINDING_BETA in received.betas:
             extra["input_transformations"] = [
                 {"type": "thinking_dropped", "path": m.path, "reason": m.reason}
@@ -379,7 +422,7 @@ class Engine:
             ]
         return extra
 
-    def _compared(self, received: Received, charge: Charge, previous: Json) -> Json:
+    def _compare_previous(self, received: AcceptedRequest, charge: Charge, previous: Json) -> Json:
         if not isinstance(previous, str):
             return None
         speed = str(received.body.get("speed") or "")

@@ -1,4 +1,6 @@
-"""Things that go wrong on purpose, as values.
+"""Injected faults, in plans and on the wire.
+
+Things that go wrong on purpose, as values.
 
 A plan says for each request that asks for an answer what befalls it: an error status
 with or without `retry-after`, a stream that is cut, slow or garbled, a proxy's page, or
@@ -8,12 +10,12 @@ normally. Nothing here is random.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from reverie.errors import InvalidInput
-from reverie.simulator.refusals import WORDS, ApiError
+from reverie.simulator.profiles import WORDS, ApiError
 from reverie.transcript.blocks import Json, Object
 
 PAGE = "<html><head><title>502 Bad Gateway</title></head><body><h1>502</h1></body></html>"
@@ -114,3 +116,84 @@ def from_json(value: Json) -> InjectedFault:
             case _:
                 pass
     raise InvalidInput(f"a script names an unknown fault: {str(value)[:80]}")
+
+
+# --- Bytes on their way out: a whole body or a row of pieces, and what a fault does to them.
+#
+# A `HttpPayload` is what a wire format hands to whoever owns the connection. `pieces` yields its
+# bytes; a cut one ends early and says so, so that the owner can drop the connection. Nothing here
+# knows a socket.
+
+
+JSON = "application/json"
+EVENTS = "text/event-stream; charset=utf-8"
+PIECE = 24  # characters of text in one event
+Sleep = Callable[[float], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpPayload:
+    """An HTTP response before it is sent."""
+
+    status: int
+    pieces: tuple[bytes, ...]
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    content_type: str = JSON
+    cut: bool = False  # the connection is dropped behind the last piece
+    pause: float = 0.0  # seconds between two pieces
+
+    async def sent(self, sleep: Sleep) -> AsyncIterator[bytes]:
+        for at, piece in enumerate(self.pieces):
+            if at and self.pause:
+                await sleep(self.pause)
+            yield piece
+
+
+def whole(text: str, *, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpPayload:
+    return HttpPayload(status, (text.encode("utf-8", "replace"),), headers or {})
+
+
+def stream_events(events: Iterable[str], headers: Mapping[str, str]) -> HttpPayload:
+    return HttpPayload(200, tuple(e.encode() for e in events), headers, EVENTS)
+
+
+def event(name: str, data: str) -> str:
+    """One server-sent event; `data` is JSON text on one line."""
+    return f"event: {name}\ndata: {data}\n\n"
+
+
+def chunks(text: str, size: int = PIECE) -> Iterator[str]:
+    for at in range(0, len(text), size):
+        yield text[at : at + size]
+
+
+def befallen(sending: HttpPayload, fault: InjectedFault | None) -> HttpPayload:
+    """The same response after a fault has had its way."""
+    if fault is None:
+        return sending
+    match fault.kind:
+        case "cut":
+            return _cut(sending, fault.after)
+        case "slow":
+            pieces = sending.pieces
+            return HttpPayload(
+                200, pieces, sending.headers, sending.content_type, pause=fault.pause
+            )
+        case "garbled":
+            kept = (*sending.pieces[: fault.after], fault.body)
+            return HttpPayload(200, kept, sending.headers, sending.content_type)
+        case "raw":
+            kind = fault.headers.get("content-type", JSON)
+            return HttpPayload(fault.status, (fault.body,), {}, kind)
+        case _:
+            return sending
+
+
+def _cut(sending: HttpPayload, after: int) -> HttpPayload:
+    kept: list[bytes] = []
+    for piece in sending.pieces:
+        if after <= 0:
+            break
+        kept.append(piece[:after])
+        after -= len(piece)
+    return HttpPayload(sending.status, tuple(kept), sending.headers, sending.content_type, cut=True)

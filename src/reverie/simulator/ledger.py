@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO, cast
 
 from reverie.errors import InvalidMessage
-from reverie.simulator.cache import Charge
+from reverie.simulator.prompt_cache import Charge
 from reverie.transcript.blocks import Json, Object, dump
 
 NOTHING = Charge()
@@ -23,7 +23,7 @@ SECRET = ("x-api-key", "authorization", "cookie")
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class LoggedRequest:
     """One request and what became of it."""
 
     number: int
@@ -69,7 +69,7 @@ class Bill:
     """What one session has cost, in units of one plain input token."""
 
     session: str
-    requests: list[Logged] = field(default_factory=list[Logged])
+    requests: list[LoggedRequest] = field(default_factory=list[LoggedRequest])
     read: int = 0
     written_5m: int = 0
     written_1h: int = 0
@@ -77,7 +77,7 @@ class Bill:
     output: int = 0
     cost: float = 0.0
 
-    def add(self, entry: Logged) -> None:
+    def add(self, entry: LoggedRequest) -> None:
         self.requests.append(entry)
         self.read += entry.charge.read
         self.written_5m += entry.charge.written_5m
@@ -96,13 +96,13 @@ class Ledger:
     """The log and the bills of one engine."""
 
     def __init__(self, file: Path | None = None, *, bodies: bool = True) -> None:
-        self.log: list[Logged] = []
+        self.log: list[LoggedRequest] = []
         self.bills: dict[str, Bill] = {}
         self._bodies = bodies
         self._path = file
         self._file: TextIO | None = None
 
-    def add(self, entry: Logged) -> None:
+    def add(self, entry: LoggedRequest) -> None:
         self.log.append(entry)
         self.bills.setdefault(entry.session, Bill(entry.session)).add(entry)
         if self._path is not None:

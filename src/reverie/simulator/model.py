@@ -11,16 +11,15 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 
 from reverie.errors import PromptTooLong, ProviderError
-from reverie.simulator.catalogue import ModelSpec
+from reverie.simulator.answers import SimulatedResponse
 from reverie.simulator.engine import Engine
-from reverie.simulator.envelope import ANYBODY, needed_betas
 from reverie.simulator.ledger import Bill
-from reverie.simulator.prompt import loads
-from reverie.simulator.refusals import TooLong
-from reverie.simulator.response import SimulatedResponse
+from reverie.simulator.profiles import ModelSpec, TooLong
+from reverie.simulator.prompt_cache import loads
+from reverie.simulator.validation import ANYBODY, needed_betas
 from reverie.transcript.blocks import Json, Object, dump
+from reverie.transcript.messages import usage_of
 from reverie.transcript.records import Ttl
-from reverie.transcript.usage import usage_of
 from reverie.wire.reply import Delta, Reply
 from reverie.wire.request import Request
 from reverie.world import Capabilities, Event

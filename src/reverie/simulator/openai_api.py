@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from reverie.errors import InvalidMessage
-from reverie.simulator.engine import Answered, Engine
-from reverie.simulator.profiles import OPENAI
-from reverie.simulator.prompt import body_of, loads, objects
-from reverie.simulator.refusals import ApiError, TooLong, bad
-from reverie.simulator.wire import Sending, befallen, chunks, streamed, whole
+from reverie.simulator.engine import Engine, SimulatedExchange
+from reverie.simulator.faults import HttpPayload, befallen, chunks, stream_events, whole
+from reverie.simulator.profiles import OPENAI, ApiError, TooLong, bad
+from reverie.simulator.prompt_cache import body_of, loads, objects
 from reverie.transcript.blocks import Block, Json, Object, dump, members, parse
-from reverie.wire.reading import content_blocks, result_of
+from reverie.wire.lists import content_blocks, result_of
 
 CHAT = "/v1/chat/completions"
 STOPS = {
@@ -30,30 +29,30 @@ STOPS = {
 OUTPUT = 4096
 
 
-async def chat(engine: Engine, text: bytes, headers: Mapping[str, str]) -> Sending:
+async def chat(engine: Engine, text: bytes, headers: Mapping[str, str]) -> HttpPayload:
     """`POST /v1/chat/completions`, in both modes."""
     try:
         body = body_of(text)
-        outcome = await answered(engine, from_chat(body), text, headers, CHAT)
+        outcome = await answer_openai(engine, from_chat(body), text, headers, CHAT)
     except ApiError as error:
         return refusal(error)
     if body.get("stream") is not True:
         return befallen(whole(dump(completion(outcome))), outcome.fault)
     options = body.get("stream_options")
     counted = isinstance(options, dict) and options.get("include_usage") is True
-    return befallen(streamed(_chunks(outcome, counted), {}), outcome.fault)
+    return befallen(stream_events(_chunks(outcome, counted), {}), outcome.fault)
 
 
-async def answered(
+async def answer_openai(
     engine: Engine, body: Object, text: bytes, headers: Mapping[str, str], path: str
-) -> Answered:
+) -> SimulatedExchange:
     """What comes of a request: `body` is what the engine reads in its `text`."""
     original = text.decode(errors="replace")
     received = engine.receive(body, headers, path=path, rules=OPENAI, original=original)
     return await engine.answered(received)
 
 
-def refusal(error: ApiError) -> Sending:
+def refusal(error: ApiError) -> HttpPayload:
     """An error in OpenAI's envelope."""
     code, message = error.wire_code or None, error.message
     if isinstance(error, TooLong):
@@ -78,13 +77,13 @@ def refusal(error: ApiError) -> Sending:
     return whole(dump(body), status=error.status, headers=error.headers)
 
 
-def models(engine: Engine) -> Sending:
+def models(engine: Engine) -> HttpPayload:
     """`GET /v1/models`."""
     listed: list[Json] = [s.openai_info() for s in engine.models.by_name().values()]
     return whole(dump({"object": "list", "data": listed}))
 
 
-def model(engine: Engine, name: str) -> Sending:
+def model(engine: Engine, name: str) -> HttpPayload:
     """`GET /v1/models/{id}`."""
     try:
         return whole(dump(engine.models.find(name).openai_info()))
@@ -114,10 +113,10 @@ def from_chat(body: Object) -> Object:
     read: Object = {"model": body.get("model"), "max_tokens": limit, "messages": out}
     if system:
         read["system"] = system
-    return {**read, **kept(body, [_tool(t) for t in objects(body.get("tools"))])}
+    return {**read, **shared_members(body, [_tool(t) for t in objects(body.get("tools"))])}
 
 
-def kept(body: Object, tools: list[Object]) -> Object:
+def shared_members(body: Object, tools: list[Object]) -> Object:
     """Members that mean the same in every wire format."""
     out: Object = {"tools": [*tools]} if tools else {}
     for name in ("prompt_cache_key", "user", "metadata"):
@@ -174,7 +173,7 @@ def made_call(ident: Json, name: Json, arguments: Json) -> Object:
 # --- writing
 
 
-def arguments_of(block: Block, outcome: Answered) -> str:
+def arguments_of(block: Block, outcome: SimulatedExchange) -> str:
     """The text of a call's arguments, as far as the model wrote it."""
     whole = _arguments(block)
     cut = outcome.response.input_of(block) != members(block.raw)["input"][0]
@@ -192,7 +191,7 @@ def _arguments(block: Block) -> str:
     return found if isinstance(found, str) and not found.lstrip().startswith("{") else text
 
 
-def chat_usage(outcome: Answered) -> Object:
+def chat_usage(outcome: SimulatedExchange) -> Object:
     charge, output = outcome.logged.charge, outcome.logged.output
     reasoning = sum(b.tokens for b in outcome.response.content if b.thinking)
     return {
@@ -208,7 +207,7 @@ def chat_usage(outcome: Answered) -> Object:
     }
 
 
-def _head(outcome: Answered, kind: str) -> Object:
+def _head(outcome: SimulatedExchange, kind: str) -> Object:
     return {
         "id": "chatcmpl-" + outcome.response.id.removeprefix("msg_"),
         "object": kind,
@@ -218,7 +217,7 @@ def _head(outcome: Answered, kind: str) -> Object:
     }
 
 
-def _calls(outcome: Answered) -> list[Object]:
+def _calls(outcome: SimulatedExchange) -> list[Object]:
     return [
         {
             "id": b.call,
@@ -230,16 +229,16 @@ def _calls(outcome: Answered) -> list[Object]:
     ]
 
 
-def _text(outcome: Answered) -> str:
+def _text(outcome: SimulatedExchange) -> str:
     return "".join(b.get("text") for b in outcome.response.content if b.type == "text")
 
 
-def _finish(outcome: Answered) -> str:
+def _finish(outcome: SimulatedExchange) -> str:
     reason = outcome.response.stop_reason
     return STOPS.get(reason, reason)
 
 
-def completion(outcome: Answered) -> Object:
+def completion(outcome: SimulatedExchange) -> Object:
     """A whole chat completion."""
     message: Object = {"role": "assistant", "content": _text(outcome) or None, "refusal": None}
     if calls := _calls(outcome):
@@ -253,7 +252,7 @@ def completion(outcome: Answered) -> Object:
     return {**_head(outcome, "chat.completion"), "choices": [choice], "usage": chat_usage(outcome)}
 
 
-def _chunks(outcome: Answered, counted: bool) -> Iterator[str]:
+def _chunks(outcome: SimulatedExchange, counted: bool) -> Iterator[str]:
     head = _head(outcome, "chat.completion.chunk")
 
     def chunk(delta: Object, finish: str | None = None) -> str:

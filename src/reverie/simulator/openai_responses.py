@@ -10,34 +10,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from weakref import WeakKeyDictionary
 
-from reverie.simulator.engine import Answered, Engine
+from reverie.simulator.engine import Engine, SimulatedExchange
+from reverie.simulator.faults import HttpPayload, befallen, chunks, event, stream_events, whole
 from reverie.simulator.openai_api import (
     OUTPUT,
-    answered,
+    answer_openai,
     arguments_of,
-    kept,
     made_call,
     made_tool,
     refusal,
+    shared_members,
 )
-from reverie.simulator.profiles import OPENAI
-from reverie.simulator.prompt import body_of, objects
-from reverie.simulator.refusals import ApiError, bad
-from reverie.simulator.wire import Sending, befallen, chunks, event, streamed, whole
+from reverie.simulator.profiles import OPENAI, ApiError, bad
+from reverie.simulator.prompt_cache import body_of, objects
 from reverie.transcript.blocks import Block, Json, Object, dump
-from reverie.wire.reading import content_blocks, result_of
+from reverie.wire.lists import content_blocks, result_of
 
 RESPONSES = "/v1/responses"
 ENCRYPTED = "reasoning.encrypted_content"
 _stored: WeakKeyDictionary[Engine, dict[str, list[Json]]] = WeakKeyDictionary()
 
 
-async def responses(engine: Engine, text: bytes, headers: Mapping[str, str]) -> Sending:
+async def responses(engine: Engine, text: bytes, headers: Mapping[str, str]) -> HttpPayload:
     """`POST /v1/responses`, in both modes."""
     try:
         body = body_of(text)
         items = _history(engine, body)
-        outcome = await answered(engine, from_items(body, items), text, headers, RESPONSES)
+        outcome = await answer_openai(engine, from_items(body, items), text, headers, RESPONSES)
     except ApiError as error:
         return refusal(error)
     done = response(body, outcome)
@@ -45,11 +44,11 @@ async def responses(engine: Engine, text: bytes, headers: Mapping[str, str]) -> 
         ident = str(done["id"])
         _stored.setdefault(engine, {})[ident] = [*items, *objects(done["output"])]
     if body.get("stream") is True:
-        return befallen(streamed(_events(done), {}), outcome.fault)
+        return befallen(stream_events(_events(done), {}), outcome.fault)
     return befallen(whole(dump(done)), outcome.fault)
 
 
-def input_tokens(engine: Engine, text: bytes, headers: Mapping[str, str]) -> Sending:
+def input_tokens(engine: Engine, text: bytes, headers: Mapping[str, str]) -> HttpPayload:
     """`POST /v1/responses/input_tokens`: counts only."""
     try:
         body = body_of(text)
@@ -94,7 +93,7 @@ def from_items(body: Object, items: list[Json]) -> Object:
     if system:
         read["system"] = system
     tools = [made_tool(t) for t in objects(body.get("tools")) if t.get("type") == "function"]
-    return {**read, **kept(body, tools)}
+    return {**read, **shared_members(body, tools)}
 
 
 def _item(item: Object) -> tuple[str, list[Json]]:
@@ -132,7 +131,7 @@ _INCOMPLETE = {
 }
 
 
-def response(body: Object, outcome: Answered) -> Object:
+def response(body: Object, outcome: SimulatedExchange) -> Object:
     """A whole response."""
     done = outcome.response
     short = _INCOMPLETE.get(done.stop_reason, done.stop_reason)
@@ -160,7 +159,7 @@ def response(body: Object, outcome: Answered) -> Object:
     }
 
 
-def _usage(outcome: Answered) -> Object:
+def _usage(outcome: SimulatedExchange) -> Object:
     charge, output = outcome.logged.charge, outcome.logged.output
     reasoning = sum(b.tokens for b in outcome.response.content if b.thinking)
     return {
@@ -175,19 +174,21 @@ def _usage(outcome: Answered) -> Object:
     }
 
 
-def _output(body: Object, outcome: Answered) -> list[Object]:
+def _output(body: Object, outcome: SimulatedExchange) -> list[Object]:
     include = body.get("include")
     open_ended = isinstance(include, list) and ENCRYPTED in include
     tail = outcome.response.id.removeprefix("msg_")
     items: list[Object] = []
     for at, block in enumerate(outcome.response.content):
-        made = _made(block, outcome, f"{tail}{at:02d}", open_ended)
+        made = _output_item(block, outcome, f"{tail}{at:02d}", open_ended)
         if made is not None:
             items.append(made)
     return items
 
 
-def _made(block: Block, outcome: Answered, tail: str, encrypted: bool) -> Object | None:
+def _output_item(
+    block: Block, outcome: SimulatedExchange, tail: str, encrypted: bool
+) -> Object | None:
     match block.type:
         case "text":
             part: Object = _part(block.get("text"))
@@ -233,7 +234,7 @@ def _events(done: Object) -> Iterator[str]:
     yield say("response.created", response=begun)
     yield say("response.in_progress", response=begun)
     for index, item in enumerate(objects(done["output"])):
-        opened = _opened(item)
+        opened = _start_item(item)
         yield say("response.output_item.added", output_index=index, item=opened)
         for kind, given in _item_events(item):
             yield say(kind, item_id=item["id"], output_index=index, **given)
@@ -242,7 +243,7 @@ def _events(done: Object) -> Iterator[str]:
     yield say(f"response.{ended}", response=done)
 
 
-def _opened(item: Object) -> Object:
+def _start_item(item: Object) -> Object:
     match item["type"]:
         case "message":
             return {**item, "status": "in_progress", "content": []}

@@ -18,13 +18,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from reverie import serving as servers
+from reverie import http_server as servers
 from reverie.errors import InvalidInput
-from reverie.serving import BODY_SECONDS, HEADER_SECONDS
+from reverie.http_server import BODY_SECONDS, HEADER_SECONDS
 from reverie.simulator import anthropic_api, openai_api, openai_responses
 from reverie.simulator.engine import Engine
-from reverie.simulator.refusals import ApiError
-from reverie.simulator.wire import Sending, Sleep
+from reverie.simulator.faults import HttpPayload, Sleep
+from reverie.simulator.profiles import ApiError
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -36,7 +36,7 @@ def app(
     engine: Engine, *, sleep: Sleep = anyio.sleep, body_seconds: float = BODY_SECONDS
 ) -> Starlette:
     """The three wire formats over one engine."""
-    doors = Doors(engine, sleep, body_seconds)
+    doors = SimulatorRoutes(engine, sleep, body_seconds)
     return Starlette(
         routes=[
             Route("/v1/messages", doors.messages, methods=["POST"]),
@@ -53,10 +53,10 @@ def app(
     )
 
 
-Handler = Callable[[Engine, bytes, Mapping[str, str]], "Awaitable[Sending] | Sending"]
+Handler = Callable[[Engine, bytes, Mapping[str, str]], "Awaitable[HttpPayload] | HttpPayload"]
 
 
-class Doors:
+class SimulatorRoutes:
     """One handler for each path."""
 
     def __init__(self, engine: Engine, sleep: Sleep, body_seconds: float = BODY_SECONDS) -> None:
@@ -65,70 +65,74 @@ class Doors:
         self.body_seconds = body_seconds
 
     async def messages(self, request: Request) -> Response:
-        return await self._answered(request, anthropic_api.messages)
+        return await self._answer_request(request, anthropic_api.messages)
 
     async def count_tokens(self, request: Request) -> Response:
-        return await self._answered(request, anthropic_api.count_tokens)
+        return await self._answer_request(request, anthropic_api.count_tokens)
 
     async def chat(self, request: Request) -> Response:
-        return await self._answered(request, openai_api.chat)
+        return await self._answer_request(request, openai_api.chat)
 
     async def responses(self, request: Request) -> Response:
-        return await self._answered(request, openai_responses.responses)
+        return await self._answer_request(request, openai_responses.responses)
 
     async def input_tokens(self, request: Request) -> Response:
-        return await self._answered(request, openai_responses.input_tokens)
+        return await self._answer_request(request, openai_responses.input_tokens)
 
     async def models(self, request: Request) -> Response:
         asked = anthropic_api if _is_anthropic(request) else openai_api
-        return self._strange(request) or self._sent(asked.models(self.engine))
+        return self._strange(request) or self._build_response(asked.models(self.engine))
 
     async def model(self, request: Request) -> Response:
         asked = anthropic_api if _is_anthropic(request) else openai_api
         found = asked.model(self.engine, str(request.path_params["name"]))
-        return self._strange(request) or self._sent(found)
+        return self._strange(request) or self._build_response(found)
 
     async def here(self, request: Request) -> Response:
-        return self._strange(request) or self._sent(Sending(200, (b'{"ok":true}',)))
+        return self._strange(request) or self._build_response(HttpPayload(200, (b'{"ok":true}',)))
 
     async def nothing(self, request: Request, problem: Exception) -> Response:
         """No such path, or not with this method."""
         status = 405 if getattr(problem, "status_code", 404) == 405 else 404
         said = f"{request.method} {request.url.path} is not served here"
-        return self._refused(request, ApiError(status, said))
+        return self._refusal_response(request, ApiError(status, said))
 
     async def failed(self, request: Request, problem: Exception) -> Response:
         """Something of ours is wrong: the client still gets an error of its API."""
-        return self._refused(request, ApiError(500, f"Internal server error: {problem!r}"[:500]))
+        return self._refusal_response(
+            request, ApiError(500, f"Internal server error: {problem!r}"[:500])
+        )
 
-    async def _answered(self, request: Request, handler: Handler) -> Response:
+    async def _answer_request(self, request: Request, handler: Handler) -> Response:
         if problem := self._strange(request):
             return problem
         text = await _body(request, self.body_seconds)
         if isinstance(text, ApiError):
-            return self._refused(request, text)
+            return self._refusal_response(request, text)
         made = handler(self.engine, text, _headers(request))
-        return self._sent(made if isinstance(made, Sending) else await made)
+        return self._build_response(made if isinstance(made, HttpPayload) else await made)
 
     def _strange(self, request: Request) -> Response | None:
         """A refusal for a web page, or for a name that only points here."""
         if servers.is_local(request):
             return None
-        return self._refused(request, ApiError(403, "This server answers local programs only."))
+        return self._refusal_response(
+            request, ApiError(403, "This server answers local programs only.")
+        )
 
-    def _refused(self, request: Request, error: ApiError) -> Response:
+    def _refusal_response(self, request: Request, error: ApiError) -> Response:
         if _is_anthropic(request):
-            return self._sent(anthropic_api.refusal(error, self.engine))
-        return self._sent(openai_api.refusal(error))
+            return self._build_response(anthropic_api.refusal(error, self.engine))
+        return self._build_response(openai_api.refusal(error))
 
-    def _sent(self, sending: Sending) -> Response:
+    def _build_response(self, sending: HttpPayload) -> Response:
         return SlowResponse(sending, self.sleep)
 
 
 class SlowResponse(Response):
     """A response that can be slow, and can break off."""
 
-    def __init__(self, sending: Sending, sleep: Sleep) -> None:
+    def __init__(self, sending: HttpPayload, sleep: Sleep) -> None:
         super().__init__(status_code=sending.status)
         self.sending = sending
         self.sleep = sleep

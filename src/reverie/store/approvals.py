@@ -9,15 +9,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from reverie.errors import NotFound, PathRefused, ReverieError, StoreError
+from reverie.errors import NotFound, PathRefused, ReverieError, SettingsError, StoreError
 from reverie.light import dataclass
+from reverie.settings.catalog import SETTINGS
+from reverie.settings.schema import camel, from_text, nearest, parse_object
+from reverie.settings.sources import distrust, variable
+from reverie.settings.switches import FlagValue, with_flag
+from reverie.store import lists
 from reverie.store.files import Folder
+from reverie.store.fs import digest
+from reverie.store.lists import rewrite
 from reverie.store.lock import PATIENCE, FileLock
-from reverie.store.private import is_private
+from reverie.store.project import Project
+from reverie.store.sensitive_paths import is_private
 
 RECORD = ".reverie-includes.json"
 LOCK = ".reverie-includes.lock"
@@ -90,3 +98,114 @@ class IncludeApprovals:
         rows = [{"root": one.root, "path": one.path, "by": one.by} for one in approvals]
         text = json.dumps({"approved": rows}, indent=2, ensure_ascii=True) + "\n"
         home.write(RECORD, text.encode())
+
+
+# --- A project's own settings that are not committed, changed at the user's word.
+#
+# The file is `.reverie/settings.local.json` below the project's root. It is trusted from then on,
+# as it was before; one that the user has not approved is never added to: that would approve all of
+# it.
+
+
+FOLDER = ".reverie"
+LOCAL = "settings.local.json"
+
+
+def change(project: Project, edit: Callable[[str], str], refusal: str) -> Path:
+    """Put the text that `edit` makes of the file's in its place; an empty one removes the file.
+    StoreError says `refusal` where the file is not one that the user approved."""
+    home, path = project.home, project.root / FOLDER / LOCAL
+    with Folder(project.root, create=False) as above, above.sub(FOLDER) as folder:
+        try:
+            data = folder.read(LOCAL)
+        except NotFound:
+            data = None
+        if data is not None and (why := distrust(home, path, data)):
+            raise StoreError(
+                f"{refusal}: {LOCAL} is {why}",
+                where=str(path),
+                do="Look at that file, and approve it if it is yours",
+            )
+        text = edit("" if data is None else data.decode("utf-8-sig")).encode()
+        if text:
+            expect = None if data is None else digest(data)
+            folder.write(LOCAL, text, expect=expect, exclusive=data is None)
+        elif data is not None:
+            folder.remove(LOCAL)
+    if text:
+        lists.decide(home, path, text, trusted=True)
+    elif data is not None:
+        lists.forget(home, path)
+    return path
+
+
+# --- Changing what one has set: a flag in `<home>/flags.json`, a setting in
+# `<home>/settings.json`.
+#
+# A file is put in place whole, and only where it is still what was read, so that two who change at
+# once both count. Whatever else it holds stays as it is; a file that is no JSON object is refused.
+
+
+FLAGS_FILE = "flags.json"
+SETTINGS_FILE = "settings.json"
+_BY_SPELLING = {spelt: name for name in SETTINGS for spelt in (name, camel(name), variable(name))}
+
+
+def setting_named(name: str) -> str:
+    """The setting of a name, JSON key or environment variable."""
+    field = _BY_SPELLING.get(name)
+    if field is None:
+        hint = nearest(name, _BY_SPELLING).removeprefix("; ")
+        do = hint[:1].upper() + hint[1:] if hint else "`reverie config` lists them"
+        raise SettingsError("There is no such setting", where=name[:100], do=do)
+    return field
+
+
+def change_flag(project: Project, name: str, value: FlagValue | None) -> None:
+    """Put one flag into home's file, or take it out with None."""
+    _change(project.home, FLAGS_FILE, lambda text: with_flag(text, name, value))
+
+
+def change_setting(project: Project, name: str, text: str | None) -> None:
+    """Put one setting into home's file, given as people write it, or take it out with None."""
+    field = setting_named(name)
+    value = None
+    if text is not None:
+        value, reason = from_text(SETTINGS[field], text, project.environ)
+        if reason:
+            do = f"It {reason}" if reason.startswith("must ") else reason
+            raise SettingsError("The setting cannot take this value", where=camel(field), do=do)
+    _change(project.home, SETTINGS_FILE, lambda before: _with_setting(before, field, value))
+
+
+def _with_setting(text: str, field: str, value: object) -> str:
+    read, problems = parse_object(text if text.strip() else "{}", SETTINGS_FILE)
+    if problems:
+        raise SettingsError(
+            "The settings cannot be changed", where=str(problems[0]), do="Repair or remove the file"
+        )
+    read.pop(field, None)
+    read.pop(camel(field), None)
+    kept = read if value is None else {**read, camel(field): value}
+    return json.dumps(kept, indent=2, ensure_ascii=False) + "\n"
+
+
+def _change(home: Path, file: str, make: Callable[[str], str]) -> None:
+    """Write what `make` makes of the file, whoever else writes there meanwhile."""
+    with Folder(home) as folder:
+        if rewrite(folder, file, lambda before: make(_text(before, home / file)).encode()):
+            return
+    raise SettingsError(
+        "Nothing was set: other processes keep changing the file", where=file, do="Try again"
+    )
+
+
+def _text(data: bytes | None, path: Path) -> str:
+    try:
+        return (data or b"").decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SettingsError(
+            "It cannot be changed: the file is not UTF-8",
+            where=str(path),
+            do="Repair or remove that file.",
+        ) from None

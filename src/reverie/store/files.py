@@ -25,9 +25,7 @@ from pathlib import Path
 
 from reverie.errors import NotFound, PathRefused, WriteFailed
 from reverie.light import dataclass
-from reverie.store.keys import TEMP_NAME, FolderWalk, check_key, is_temporary, parts_of, shown
-from reverie.store.lock import alive, release, take_soon
-from reverie.store.plain import (
+from reverie.store.fs import (
     append_whole,
     close,
     digest_of,
@@ -37,6 +35,15 @@ from reverie.store.plain import (
     is_being_written,
     read_open,
     temporary,
+)
+from reverie.store.lock import alive, release, take_soon
+from reverie.store.paths import (
+    TEMP_NAME,
+    FolderWalk,
+    check_key,
+    format_path,
+    is_temporary,
+    parts_of,
 )
 
 _DAY = 86_400.0
@@ -56,7 +63,7 @@ class Stat:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class SkippedEntry:
     """Something in a folder that is not one of our files, and why."""
 
     key: str
@@ -64,11 +71,11 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class FolderListing:
     """A folder's files by key, sorted, and what was found there but left alone."""
 
     keys: tuple[str, ...]
-    refused: tuple[Refusal, ...]
+    refused: tuple[SkippedEntry, ...]
 
 
 class Folder:
@@ -207,15 +214,15 @@ class Folder:
         """Give the keys of all files below `under`, sorted; nothing that is not ours."""
         return self.survey(under).keys
 
-    def survey(self, under: str = "") -> Survey:
+    def survey(self, under: str = "") -> FolderListing:
         """Give the keys below `under`, and what lies there that would be refused."""
         keys: list[str] = []
-        refused: list[Refusal] = []
+        refused: list[SkippedEntry] = []
         with self._walk.reads(under):
             for _, entry, key in self._visit(under, refused):
                 if not is_temporary(entry.name):
                     keys.append(key)
-        return Survey(tuple(sorted(keys)), tuple(sorted(refused, key=lambda one: one.key)))
+        return FolderListing(tuple(sorted(keys)), tuple(sorted(refused, key=lambda one: one.key)))
 
     def sweep(self, under: str = "", *, older_than: float = 60.0, now: float | None = None) -> int:
         """Remove temporary files whose writer is gone; give their number.
@@ -227,7 +234,7 @@ class Folder:
         with self._walk.reads(under):
             for at, entry, _ in self._visit(under, []):
                 found = TEMP_NAME.fullmatch(entry.name)
-                if found is not None and _abandoned(at, found, older_than, clock):
+                if found is not None and _is_abandoned(at, found, older_than, clock):
                     with contextlib.suppress(OSError):
                         os.unlink(entry.name, dir_fd=at)
                         swept += 1
@@ -312,13 +319,13 @@ class Folder:
             info = os.lstat(name, dir_fd=at)
         except FileNotFoundError:
             if expect is not None:
-                raise self._changed(key, "The file is gone") from None
+                raise self._changed_error(key, "The file is gone") from None
             self._walk.refuse_twin(at, name, key, twin)
             return
         if not stat.S_ISREG(info.st_mode):
             raise self._walk.refused(key, "It is a link, a folder or a special file")
         if exclusive:
-            raise self._changed(key, "The file is already there")
+            raise self._changed_error(key, "The file is already there")
         if expect is not None:
             self._compare(at, name, key, expect)
 
@@ -326,15 +333,15 @@ class Folder:
         try:
             fd = self._walk.open(at, name, key, os.O_RDONLY, single_link=False)
         except FileNotFoundError:
-            raise self._changed(key, "The file is gone") from None
+            raise self._changed_error(key, "The file is gone") from None
         try:
             if digest_of(fd) != expect:
-                raise self._changed(key, "The file has changed since it was read")
+                raise self._changed_error(key, "The file has changed since it was read")
         finally:
             close(fd)
 
     def _visit(
-        self, under: str, refused: list[Refusal]
+        self, under: str, refused: list[SkippedEntry]
     ) -> Generator[tuple[int, os.DirEntry[str], str]]:
         """Give every file below `under`, temporary ones too, with its directory and key."""
         start = tuple(parts_of(under)) if under else ()
@@ -347,7 +354,7 @@ class Folder:
                 if here == start:
                     raise
                 if isinstance(error, PathRefused):
-                    refused.append(Refusal(shown("/".join(here)), error.what))
+                    refused.append(SkippedEntry(format_path("/".join(here)), error.what))
                 continue
             try:
                 for entry in _entries(at):
@@ -355,7 +362,7 @@ class Folder:
                     if is_temporary(entry.name):
                         yield at, entry, key
                     elif reason := _why_not(entry, key):
-                        refused.append(Refusal(shown(key), reason))
+                        refused.append(SkippedEntry(format_path(key), reason))
                     elif entry.is_dir(follow_symlinks=False):
                         pending.append((*here, entry.name))
                     else:
@@ -363,11 +370,11 @@ class Folder:
             finally:
                 close(at)
 
-    def _changed(self, key: str, what: str) -> Changed:
+    def _changed_error(self, key: str, what: str) -> Changed:
         return Changed(what, where=self._walk.shown(key), do="Read it again and merge")
 
 
-def _abandoned(at: int, found: re.Match[str], older_than: float, now: float) -> bool:
+def _is_abandoned(at: int, found: re.Match[str], older_than: float, now: float) -> bool:
     """Say whether a temporary file's writer is gone, or a day has passed."""
     try:
         age = abs(now - os.lstat(found[0], dir_fd=at).st_mtime)

@@ -24,10 +24,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from reverie.errors import InvalidInput, InvalidMessage, NotFound, StoreError
-from reverie.memory.format.entry import is_index
-from reverie.memory.matching import changed_lines
-from reverie.memory.trust import Trust
-from reverie.memory.versions import (
+from reverie.store import memory_access
+from reverie.store.files import Folder
+from reverie.store.fs import close, digest, words
+from reverie.store.history_cache import HistoryCache, PendingWrite
+from reverie.store.journal import BadLine, Journal
+from reverie.store.memory_folder import MAX_KEPT, MemoryFolder
+from reverie.store.objects import LARGEST, Damaged, ObjectStore
+from reverie.text.format import changed_lines
+from reverie.topics.entry import is_index
+from reverie.topics.trust import Trust
+from reverie.topics.versions import (
     ABSENT,
     HistoryState,
     Origin,
@@ -37,13 +44,6 @@ from reverie.memory.versions import (
     encode_seen,
     outside,
 )
-from reverie.store import growing
-from reverie.store.files import Folder
-from reverie.store.heads import Heads
-from reverie.store.journal import BadLine, Journal
-from reverie.store.memory import MAX_KEPT, FileChange, MemoryFolder
-from reverie.store.objects import LARGEST, Damaged, Objects
-from reverie.store.plain import close, digest, words
 from reverie.transcript.blocks import dump
 from reverie.world import Notice, Say, say_nothing
 
@@ -66,9 +66,9 @@ class History:
         create: bool = True,
     ) -> None:
         self.files = Folder(root, create=create)
-        self.objects = Objects(self.files)
+        self.objects = ObjectStore(self.files)
         self.state = HistoryState(self._content_or_nothing)
-        self.heads = Heads(self.files, LOG)
+        self.heads = HistoryCache(self.files, LOG)
         self.faults: dict[int, str] = {}
         self._now = now
         self.new_id = new_id
@@ -107,7 +107,7 @@ class History:
             return  # one pointer, shown to the guards before the whole index is
         self.intend(key, data)
 
-    def landed(self, change: FileChange) -> None:
+    def landed(self, change: PendingWrite) -> None:
         """Say that it was written. A failure here is made good at the next look."""
         self.written.add(change.key)
         try:
@@ -145,7 +145,7 @@ class History:
         except NotFound:
             return b""
 
-    def _land(self, change: FileChange) -> None:
+    def _land(self, change: PendingWrite) -> None:
         self.heads.refresh()
         head = self._landed_head(change.key)
         before = ABSENT if change.before is None else head
@@ -165,7 +165,7 @@ class History:
         elif before != after:
             lines += _whole(self.version(change.key, before, after))
         if change.after is not None and is_index(change.key) and self.heads.index(change.key):
-            lines.append(encode_seen(growing.seen(self.bound().files, change.key)))
+            lines.append(encode_seen(memory_access.observe_file(self.bound().files, change.key)))
         self.append(lines, durable=not fits)
 
     def _head(self, key: str) -> str:
@@ -174,7 +174,7 @@ class History:
         if name is not None:
             return name
         known = self.heads.index(key)
-        if known is not None and known.seen == growing.seen(self.bound().files, key):
+        if known is not None and known.seen == memory_access.observe_file(self.bound().files, key):
             return self.bound().digest(key)
         self.refresh()
         return self.state.head(key)
@@ -209,7 +209,7 @@ class History:
         there = [key for key in memory.all_keys() if is_kept(key)]
         return list(dict.fromkeys([*there, *self.state.heads]))
 
-    def settle(self, known: HistoryState | Heads, keys: Iterable[str] | None) -> None:
+    def settle(self, known: HistoryState | HistoryCache, keys: Iterable[str] | None) -> None:
         """Decide what became of writes that nobody reported back on."""
         if not known.pending:
             return
@@ -220,7 +220,7 @@ class History:
             if only is not None and version.key not in only:
                 continue
             if version.added:
-                fits = growing.mend(self.bound().files, version)
+                fits = memory_access.mend(self.bound().files, version)
                 heads[version.key] = None
             else:
                 head = heads[version.key] if version.key in heads else known.head(version.key)

@@ -1,4 +1,6 @@
-"""Where things lie: home, the project's folder, and the files of a session.
+"""Where things lie under home.
+
+Where things lie: home, the project's folder, and the files of a session.
 
 Every worktree of a repository has one root, found by reading git's own files; a folder
 that merely claims to belong to a repository is not believed. A project's folder belongs
@@ -22,8 +24,8 @@ from pathlib import Path
 
 from reverie.errors import InvalidInput, PathRefused, StoreError
 from reverie.light import dataclass
-from reverie.settings import git, values
-from reverie.store import keys
+from reverie.settings import schema, sources
+from reverie.store import paths
 from reverie.store.files import Folder
 from reverie.store.lock import PATIENCE, FileLock
 
@@ -84,7 +86,7 @@ def check_folder(home: Path) -> None:
 def canonical_root(cwd: Path) -> Path:
     """The root whose memory `cwd` shares: the main repository's, or `cwd` outside git."""
     if "\0" in str(cwd):
-        raise PathRefused("A folder's name cannot contain NUL", where=keys.shown(str(cwd)))
+        raise PathRefused("A folder's name cannot contain NUL", where=paths.format_path(str(cwd)))
     start = Path(os.path.realpath(cwd))
     for folder in (start, *start.parents):
         if os.path.lexists(folder / ".git"):
@@ -96,24 +98,24 @@ def canonical_root(cwd: Path) -> Path:
 
 def _main_root(folder: Path) -> Path:
     """The main repository's root for a folder with a `.git`; itself where that is not proven."""
-    linked = git.git_folder(folder)
-    named = None if linked is None else git.small_text(linked / "commondir")
+    linked = sources.git_folder(folder)
+    named = None if linked is None else sources.small_text(linked / "commondir")
     if linked is None or named is None or not (folder / ".git").is_file():
         return folder
     common = Path(os.path.realpath(linked / named.strip("\n\r ")))
-    if not _is_git_folder(common) or not _registered(folder, linked, common):
+    if not _is_git_folder(common) or not _is_registered(folder, linked, common):
         return folder
     for candidate in (common.parent, _work_tree(common)):
-        if candidate is not None and git.git_folder(candidate) == common:
+        if candidate is not None and sources.git_folder(candidate) == common:
             return candidate
     return common
 
 
-def _registered(folder: Path, linked: Path, common: Path) -> bool:
+def _is_registered(folder: Path, linked: Path, common: Path) -> bool:
     """Whether the repository itself lists this folder as one of its worktrees."""
     if linked.parent != Path(os.path.realpath(common / "worktrees")):
         return False
-    back = git.small_text(linked / "gitdir")
+    back = sources.small_text(linked / "gitdir")
     if back is None:
         return False
     entry = linked / back.strip("\n\r ")
@@ -122,7 +124,7 @@ def _registered(folder: Path, linked: Path, common: Path) -> bool:
 
 def _work_tree(common: Path) -> Path | None:
     """The folder that a repository's own settings name as its work tree."""
-    text = git.small_text(common / "config") or ""
+    text = sources.small_text(common / "config") or ""
     found = re.search(r"^\s*worktree\s*=\s*\"?([^\"\n]+?)\"?\s*$", text, re.MULTILINE | re.I)
     return None if found is None else Path(os.path.realpath(common / found[1]))
 
@@ -138,7 +140,7 @@ def _is_git_folder(folder: Path) -> bool:
 def slug(root: Path) -> str:
     """The root as one file name; the same for roots that differ in marks alone."""
     name = re.sub(r"[^A-Za-z0-9]", "-", str(root))
-    return name if len(name) <= _LONGEST_SLUG else _hashed(name, root, 0)
+    return name if len(name) <= _LONGEST_SLUG else _hashed_name(name, root, 0)
 
 
 def project_folder(home: Path, root: Path, *, environ: Mapping[str, str] | None = None) -> Path:
@@ -189,9 +191,9 @@ def find_project_folder(home: Path, root: Path) -> Path:
     owned = _owned_folder(home, root)
     if owned is not None:
         return owned
-    taken = {keys.fold_key(name): name for name in _listed(home / "projects")}
+    taken = {paths.fold_key(name): name for name in _list_folder(home / "projects")}
     for folder in _candidates(home, root):
-        twin = taken.get(keys.fold_key(folder.name), folder.name)
+        twin = taken.get(paths.fold_key(folder.name), folder.name)
         if twin != folder.name or _read_owner(folder) is not None:
             continue
         moved = None if (folder / "memory").is_dir() else _moved_folder(home, root)
@@ -241,23 +243,23 @@ def _candidates(home: Path, root: Path) -> Iterator[Path]:
     name = slug(root)
     yield home / "projects" / name
     for number in range(1, _TRIES):
-        yield home / "projects" / _hashed(name, root, number)
+        yield home / "projects" / _hashed_name(name, root, number)
 
 
-def _hashed(name: str, root: Path, number: int) -> str:
+def _hashed_name(name: str, root: Path, number: int) -> str:
     mark = hashlib.sha256(os.fsencode(root) + b"\0" * number).hexdigest()[:12]
     return f"{name[: _LONGEST_SLUG - 13]}-{mark}"
 
 
 def _owners(home: Path) -> Iterator[tuple[Path, _Owner]]:
-    for name in _listed(home / "projects"):
+    for name in _list_folder(home / "projects"):
         folder = home / "projects" / name
         owner = _read_owner(folder)
         if owner is not None:
             yield folder, owner
 
 
-def _listed(folder: Path) -> list[str]:
+def _list_folder(folder: Path) -> list[str]:
     try:
         return sorted(os.listdir(folder))
     except OSError:
@@ -299,7 +301,7 @@ def _is_gone(root: str) -> bool:
 
 def _read_owner(folder: Path) -> _Owner | None:
     """Whose the folder is; a file that cannot be opened makes it somebody else's."""
-    found, problems = values.read_object(folder / OWNER)
+    found, problems = schema.read_object(folder / OWNER)
     root, identity = found.get("root"), found.get("identity")
     if isinstance(root, str):
         return _Owner(root, identity if isinstance(identity, str) else "")
@@ -312,13 +314,13 @@ def _read_owner(folder: Path) -> _Owner | None:
 
 def is_shared(home: Path, environ: Mapping[str, str] | None = None) -> bool:
     """Whether home is also Claude Code's folder. Decided at the first use, then kept."""
-    layout = values.read_object(home / LAYOUT)[0].get("layout")
+    layout = schema.read_object(home / LAYOUT)[0].get("layout")
     if layout in ("own", "shared"):
         return layout == "shared"
     named = (environ or {}).get("CLAUDE_CONFIG_DIR", "")
     if home.name == ".claude" or (named and os.path.realpath(named) == os.path.realpath(home)):
         return True
-    return any(_looks_shared(home / "projects" / name) for name in _listed(home / "projects"))
+    return any(_looks_shared(home / "projects" / name) for name in _list_folder(home / "projects"))
 
 
 def transcripts_folder(project: Path, home: Path, environ: Mapping[str, str] | None = None) -> Path:
@@ -330,7 +332,7 @@ def _looks_shared(project: Path) -> bool:
     """Transcripts in a folder that is not ours, or ours where only a shared home has them."""
     ours = os.path.lexists(project / OWNER)
     kept = project / "reverie" if ours else project
-    return any(name.endswith(".jsonl") for name in _listed(kept))
+    return any(name.endswith(".jsonl") for name in _list_folder(kept))
 
 
 def _settle_layout(files: Folder, environ: Mapping[str, str] | None) -> None:
@@ -347,7 +349,7 @@ def session_id(text: str) -> str:
     if not _SESSION.fullmatch(text):
         raise InvalidInput(
             "A session's id is a UUID in lower case",
-            where=keys.shown(text),
+            where=paths.format_path(text),
             do="`reverie sessions list` shows the ids",
         )
     return text
@@ -365,7 +367,7 @@ def tool_results_folder(folder: Path, session: str) -> Path:
 def sessions(folder: Path) -> list[SessionFile]:
     """The transcripts in a folder, newest first, without those of agents."""
     found: list[SessionFile] = []
-    for name in _listed(folder):
+    for name in _list_folder(folder):
         stem, dot, ending = name.rpartition(".")
         if not dot or ending != "jsonl" or not _SESSION.fullmatch(stem):
             continue
@@ -377,3 +379,53 @@ def sessions(folder: Path) -> list[SessionFile]:
             stamp = f"{seen.st_ino}:{seen.st_size}:{seen.st_mtime_ns}:{seen.st_ctime_ns}"
             found.append(SessionFile(stem, folder / name, seen.st_mtime, seen.st_size, stamp))
     return sorted(found, key=lambda one: (-one.mtime, one.id))
+
+
+# --- Where memory lies that belongs to no root: a project that is a name, a user, an agent.
+#
+# A name never becomes a path: its folder is called by what can be read of it and a digest of the
+# whole, so any text will do, `../..` and NUL among them, and no two share a folder. An address's
+# folder is its own root (`home.claim_address`): everything that is made from a root, be it memory,
+# history, index or lock, is made from it in the same way. Nothing here writes.
+
+
+_SLUG, _MARK = 40, 24
+
+
+def named_project(home: Path, name: str) -> Path:
+    """Where a project lies that is a name and no folder; nothing is made."""
+    return home / "projects" / _digest_name(name)
+
+
+def personal_project(home: Path) -> Path:
+    """Where the memory of the person lies whose home it is; no root and no name gives this."""
+    return home / "projects" / "personal"
+
+
+def address_folder(transcripts: Path, user: str = "", agent: str = "") -> Path:
+    """Where one user's, one agent's part of a project lies; nothing is made. `transcripts` is
+    what `transcripts_folder` answers for the project."""
+    folder = transcripts
+    for above, name in (("users", user), ("agents", agent)):
+        folder = folder / above / _digest_name(name) if name else folder
+    return folder
+
+
+def address_folders(transcripts: Path) -> Iterator[Path]:
+    """The folders of all users and agents of a project."""
+    for user in _beneath(transcripts / "users"):
+        yield user
+        yield from _beneath(user / "agents")
+    yield from _beneath(transcripts / "agents")
+
+
+def _digest_name(name: str) -> str:
+    """Any text as the name of a folder: what can be read of it, and what tells it apart."""
+    mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_MARK]
+    read = re.sub(r"[^a-z0-9]+", "-", name[:_SLUG].lower(), flags=re.ASCII).strip("-")
+    return f"{read}-{mark}" if read else mark
+
+
+def _beneath(folder: Path) -> list[Path]:
+    """The addresses right below a folder."""
+    return sorted(owner.parent for owner in folder.glob(f"*/{OWNER}"))

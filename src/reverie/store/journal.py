@@ -25,8 +25,8 @@ from enum import StrEnum
 from reverie.errors import Held, InvalidMessage, StoreError, WriteFailed
 from reverie.light import dataclass
 from reverie.store.files import Folder
+from reverie.store.fs import append_whole, flush_file, words
 from reverie.store.lock import held_by, holder_of, release, take
-from reverie.store.plain import append_whole, flush_file, words
 
 LINE_CAP = 256 * 2**20
 """The longest line, in bytes, that is written or read."""
@@ -101,14 +101,16 @@ class Journal:
     def append(self, texts: Sequence[str]) -> None:
         """Add the lines in one write; on an error none of them is acknowledged."""
         fd = self._writer()
-        data = b"".join([self._sealed(text) for text in texts])
+        data = b"".join([self._sealed_line(text) for text in texts])
         if not data:
             return
         self._dirty = True
         try:
             append_whole(fd, data)
         except OSError as error:
-            raise self._failed(f"The journal could not be written: {words(error)}") from error
+            raise self._write_failure(
+                f"The journal could not be written: {words(error)}"
+            ) from error
 
     def sync(self) -> None:
         """Make every line durable. After a failure this object writes no more: open it again."""
@@ -122,7 +124,7 @@ class Journal:
         except (OSError, WriteFailed) as error:
             why = words(error) if isinstance(error, OSError) else error.what
             self._poison = f"The disk failed to take the journal: {why}"
-            raise self._failed(self._poison) from error
+            raise self._write_failure(self._poison) from error
         self._named = True
         self._dirty = False
 
@@ -183,14 +185,14 @@ class Journal:
                 do="Open it again here once that process has closed it",
             )
         if self._poison:
-            raise self._failed(self._poison)
+            raise self._write_failure(self._poison)
         return self._fd
 
-    def _failed(self, what: str) -> WriteFailed:
+    def _write_failure(self, what: str) -> WriteFailed:
         do = "Check the disk, then open the session again" if self._poison else "Free some space"
         return WriteFailed(what, where=self._where(), do=do)
 
-    def _sealed(self, text: str) -> bytes:
+    def _sealed_line(self, text: str) -> bytes:
         line = seal(text)
         if len(line) > self._cap:
             raise InvalidMessage(f"A record is longer than {self._cap} bytes", where=self._where())
@@ -272,7 +274,7 @@ def _understand(piece: _Piece, *, checked: bool) -> tuple[str, str]:
     raw = piece.raw.removesuffix(b"\r")
     found = unseal(raw)
     if found is not None and found[1]:
-        return _decoded(found[0])
+        return _decode_line(found[0])
     if not raw.strip():
         return "", ""
     if b"\0" in raw:
@@ -285,10 +287,10 @@ def _understand(piece: _Piece, *, checked: bool) -> tuple[str, str]:
         return "", "does not match its checksum"
     if checked:
         return "", LineFault.UNSEALED if piece.whole else LineFault.TORN
-    return _decoded(raw) if piece.whole or _parses(raw) else ("", LineFault.TORN)
+    return _decode_line(raw) if piece.whole or _parses(raw) else ("", LineFault.TORN)
 
 
-def _decoded(raw: bytes) -> tuple[str, str]:
+def _decode_line(raw: bytes) -> tuple[str, str]:
     try:
         return raw.decode(), ""
     except UnicodeDecodeError:

@@ -1,4 +1,6 @@
-"""Small lists that outlive a session: words that must not come back, items that wait for a person,
+"""One small JSON list: forgotten words, review queue, approvals, trust, local settings.
+
+Small lists that outlive a session: words that must not come back, items that wait for a person,
 limits that providers named.
 
 Forgotten words themselves are nowhere. A home has one random salt; an entry is the length of the
@@ -31,12 +33,13 @@ from typing import Any, cast
 
 from reverie.errors import InvalidInput, NotFound, StoreError
 from reverie.light import dataclass
-from reverie.memory.format.entry import TopicFile
-from reverie.memory.trust import Evidence, trust_of
-from reverie.memory.versions import Origin
-from reverie.memory.words import ForgetWords, fold, unescaped
+from reverie.settings.sources import record, record_key
 from reverie.store.files import Changed, Folder
-from reverie.store.plain import digest
+from reverie.store.fs import digest
+from reverie.topics.entry import TopicFile
+from reverie.topics.redaction import ForgetWords, fold, unescaped_forms
+from reverie.topics.trust import CommandEvidence, trust_of
+from reverie.topics.versions import Origin
 
 _TRIES = 20
 
@@ -74,8 +77,11 @@ LIST = f"{FORGOTTEN}/words.jsonl"
 _SIZE = 32
 
 
-class Forgotten(StoreError, InvalidInput, code="forgotten"):
+class ForgottenTextRefused(StoreError, InvalidInput, code="forgotten"):
     """A text holds words that were asked to be forgotten; it was not written."""
+
+
+ForgottenTextRefused.__name__ = "Forgotten"  # as `--json` shows it
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +139,7 @@ class ForgottenWords:
         lengths = {mark.length for mark in known.values()}
         return any(
             _hash(salt, seen[at : at + length]) in known
-            for seen in map(fold, unescaped(text))
+            for seen in map(fold, unescaped_forms(text))
             for length in lengths
             for at in range(len(seen) - length + 1)
         )
@@ -142,7 +148,7 @@ class ForgottenWords:
         """Refuse bytes, or a name, that would bring forgotten words back."""
         text = data.decode("utf-8", "replace")
         if self.within(text) or self.within(key.rpartition("/")[2]):
-            raise Forgotten(
+            raise ForgottenTextRefused(
                 "It holds words that were asked to be forgotten",
                 do="Leave them out; what was forgotten is not learned again",
             )
@@ -206,7 +212,7 @@ class ReviewItem:
     text: str
     at: float
     origin: Origin
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[CommandEvidence, ...]
 
     @property
     def body(self) -> str:
@@ -219,7 +225,7 @@ class ReviewItem:
         return "; ".join(f"{found.rule}: {found.words}" for found in self.evidence)
 
 
-class Review:
+class ReviewQueue:
     """The queue in one history's folder, or what was dropped from it."""
 
     def __init__(
@@ -234,7 +240,7 @@ class Review:
         self._folder = folder
 
     def add(
-        self, key: str, text: str, at: float, origin: Origin, evidence: Sequence[Evidence]
+        self, key: str, text: str, at: float, origin: Origin, evidence: Sequence[CommandEvidence]
     ) -> ReviewItem:
         """Put a memory in the queue; the same text from the same file waits once."""
         for item in self.items():
@@ -283,7 +289,7 @@ class Review:
 
     def drop(self, item: ReviewItem, now: float) -> None:
         """Take an item out of the queue; it can be put back for a while."""
-        beside = Review(self._files, folder=DROPPED)
+        beside = ReviewQueue(self._files, folder=DROPPED)
         beside.put(ReviewItem(item.id, item.key, item.text, now, item.origin, tuple(item.evidence)))
         self.remove(item.id)
         for old in beside.items():
@@ -292,12 +298,12 @@ class Review:
 
     def dropped(self, now: float) -> list[ReviewItem]:
         """What was dropped lately, the newest first; `at` is when."""
-        found = Review(self._files, folder=DROPPED).items()
+        found = ReviewQueue(self._files, folder=DROPPED).items()
         return [one for one in reversed(found) if one.at >= now - KEPT]
 
     def restore(self, name: str, now: float) -> ReviewItem:
         """Let something that was dropped wait again."""
-        beside = Review(self._files, folder=DROPPED)
+        beside = ReviewQueue(self._files, folder=DROPPED)
         item = beside.find(name)
         again = ReviewItem(item.id, item.key, item.text, now, item.origin, tuple(item.evidence))
         self.put(again)
@@ -347,7 +353,7 @@ def _decode(name: str, found: Any) -> ReviewItem:
         str(about["note"]),
     )
     evidence = tuple(
-        Evidence(str(e["rule"]), int(e["line"]), str(e["words"])) for e in value["evidence"]
+        CommandEvidence(str(e["rule"]), int(e["line"]), str(e["words"])) for e in value["evidence"]
     )
     return ReviewItem(
         name, str(value["key"]), str(value["text"]), float(value["at"]), origin, evidence
@@ -403,3 +409,27 @@ def _windows(data: bytes | None) -> dict[str, int]:
         for name, limit in cast("dict[str, Any]", found).items()
         if isinstance(limit, int) and not isinstance(limit, bool) and LEAST <= limit <= MAX
     }
+
+
+# --- What the user decided about local settings files, written into home.
+#
+# One record for each file, put in place whole; `settings.trust` reads it. Nothing else in home is
+# touched, and the settings file itself never.
+
+
+def decide(home: Path, path: Path, data: bytes, *, trusted: bool) -> None:
+    """Record that the user trusts, or declined, exactly these bytes at this place."""
+    with Folder(home) as folder:
+        folder.write(record_key(path), record(path, data, trusted))
+
+
+def forget(home: Path, path: Path) -> bool:
+    """Take back what was decided about a file; says whether there was anything."""
+    if not home.is_dir():
+        return False
+    with Folder(home) as folder:
+        try:
+            folder.remove(record_key(path))
+        except NotFound:
+            return False
+    return True

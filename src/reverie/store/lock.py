@@ -28,7 +28,7 @@ from typing import Any, cast
 
 from reverie.errors import Held, PathRefused, StoreError
 from reverie.light import dataclass
-from reverie.store.plain import SAFE, open_plain
+from reverie.store.fs import SAFE, open_plain
 
 PATIENCE = 10.0
 """Seconds to wait for another process that is about to be done with a file or a directory."""
@@ -88,7 +88,7 @@ class FileLock:
                     break
             except OSError as error:
                 release(fd)
-                raise self._failed(error) from error
+                raise self._lock_failure(error) from error
             except BaseException:
                 release(fd)
                 raise
@@ -136,22 +136,22 @@ class FileLock:
             return os.open(self.path, _OPEN, 0o600)
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EMLINK):
-                raise self._refused() from error
-            raise self._failed(error) from error
+                raise self._path_refusal() from error
+            raise self._lock_failure(error) from error
 
     def _check(self, fd: int) -> None:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode) or info.st_nlink > 1:
-            raise self._refused()
+            raise self._path_refusal()
 
-    def _refused(self) -> PathRefused:
+    def _path_refusal(self) -> PathRefused:
         return PathRefused(
             "The lock is a link, a folder or a special file",
             where=str(self.path),
             do="Move it away: a lock has to be a regular file",
         )
 
-    def _failed(self, error: OSError) -> StoreError:
+    def _lock_failure(self, error: OSError) -> StoreError:
         return not_locked(error, str(self.path))
 
     def __enter__(self) -> FileLock:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 
-from reverie.memory.versions import SeenFile, encode, encode_seen
-from reverie.store import growing
+from reverie.store import memory_access
 from reverie.store.files import Changed
-from reverie.store.heads import ALIKE, KnownPointer
 from reverie.store.history import History, landed_line
+from reverie.store.history_cache import ALIKE, KnownPointer
+from reverie.topics.versions import FileStamp, encode, encode_seen
 
 _TRIES = 20
 
@@ -46,27 +46,27 @@ class LongIndexes:
                 return self._grow(index, line, self._know(index))
         raise Changed("The index changes again and again", where=index, do="Try again")
 
-    def _grow(self, index: str, line: bytes, seen: SeenFile) -> int:
+    def _grow(self, index: str, line: bytes, seen: FileStamp) -> int:
         history = self._history
         step = history.version(index, "", "")
         step = replace(step, added=line.decode(), size=seen.size, was=seen.modified)
         history.append([encode(step)], durable=True)
-        end = growing.add(history.bound().files, index, line, seen)
+        end = memory_access.add(history.bound().files, index, line, seen)
         history.append([landed_line(step), encode_seen(end)])
         known = history.heads.index(index)
         return known.lines if known else 0
 
-    def _know(self, index: str) -> SeenFile:
+    def _know(self, index: str) -> FileStamp:
         """How a known index looks; it is made known where it is not."""
         history = self._history
         files = history.bound().files
         history.heads.refresh()
         history.settle(history.heads, [index])
         known = history.heads.index(index)
-        seen = growing.seen(files, index)
+        seen = memory_access.observe_file(files, index)
         if known is None or known.seen != seen:
             history.look(keys=[index])
-            seen = growing.seen(files, index)
+            seen = memory_access.observe_file(files, index)
             history.append([encode_seen(seen)])
             history.heads.learn(seen, files.read(index))
         return seen

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from reverie.errors import NotFound, StoreError
 from reverie.store.files import Folder
-from reverie.store.plain import digest
+from reverie.store.fs import digest
 
 OBJECTS = "objects"
 LARGEST = 16 * 2**20
@@ -29,7 +29,7 @@ class Damaged(StoreError, code="damaged"):
     """Stored bytes that are not what their name says."""
 
 
-class Objects:
+class ObjectStore:
     """The objects of one history."""
 
     def __init__(self, files: Folder) -> None:
@@ -49,16 +49,16 @@ class Objects:
             return data
         data += "".join(reversed(added)).encode("utf-8", "surrogatepass")
         if digest(data) != name:
-            raise self._damaged(name)
+            raise self._damage_error(name)
         return data
 
     def _whole(self, name: str) -> bytes:
         try:
             data = zlib.decompress(self._files.read(object_key(name)))
         except zlib.error as error:
-            raise self._damaged(name) from error
+            raise self._damage_error(name) from error
         if digest(data) != name:
-            raise self._damaged(name)
+            raise self._damage_error(name)
         return data
 
     def put(self, data: bytes) -> str:
@@ -80,7 +80,7 @@ class Objects:
             return True
         return False
 
-    def _damaged(self, name: str) -> Damaged:
+    def _damage_error(self, name: str) -> Damaged:
         return Damaged(
             "A stored version is damaged",
             where=str(self._files.root / object_key(name)),

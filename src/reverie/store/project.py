@@ -7,21 +7,23 @@ is made; `reload` reads them again. Nothing is opened here, and only `claim` wri
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from reverie.errors import InvalidInput, PathRefused
+from reverie.errors import InvalidInput, PathRefused, ReverieError, StoreError
 from reverie.light import dataclass
-from reverie.memory import paths
-from reverie.settings import Flags, Loaded, Settings, environment, load
-from reverie.settings.sources import override
-from reverie.settings.values import Problem
-from reverie.store import addresses
-from reverie.store import home as places
+from reverie.settings.catalog import Settings
+from reverie.settings.flags import Flags
+from reverie.settings.schema import Problem, parse_object, read_object
+from reverie.settings.sources import LoadedSettings, environment, load, override
+from reverie.store import home as addresses
+from reverie.topics import paths
 
 HISTORY = "memory-history"
 AGENT_HISTORY = "agent-memory-history"
@@ -62,9 +64,9 @@ class Project:
         folder, name = (None, str(path)) if is_name else folder_or_name(path)
         if folder is None:
             root = addresses.named_project(base, name)
-            return cls._addressed(base, root, known, settings, name).part(user, agent)
-        root = places.canonical_root(folder)
-        return cls._rooted(base, root, folder, known, settings).part(user, agent)
+            return cls._at_address(base, root, known, settings, name).part(user, agent)
+        root = addresses.canonical_root(folder)
+        return cls._at_root(base, root, folder, known, settings).part(user, agent)
 
     @classmethod
     def personal(
@@ -76,10 +78,10 @@ class Project:
     ) -> Project:
         """Find what belongs to the person who runs the process, and to no project."""
         base, known = home_and_environment(home, environ)
-        return cls._addressed(base, addresses.personal_project(base), known, settings, "")
+        return cls._at_address(base, addresses.personal_project(base), known, settings, "")
 
     @classmethod
-    def _rooted(
+    def _at_root(
         cls,
         home: Path,
         root: Path,
@@ -88,13 +90,13 @@ class Project:
         settings: GivenSettings,
     ) -> Project:
         chosen, problems = _settings(settings, environ, home, root)
-        is_address = places.is_address(home, root)
+        is_address = addresses.is_address(home, root)
         if is_address:
             chosen = _kept_apart(chosen)
         return cls(home, root, cwd, environ, chosen, problems, is_address=is_address)
 
     @classmethod
-    def _addressed(
+    def _at_address(
         cls,
         home: Path,
         root: Path,
@@ -114,12 +116,12 @@ class Project:
         found = self
         for whose, which in ((user, ""), (user, agent)):
             if (whose, which) != (found.user, found.agent) and (whose or which):
-                found = self._narrowed(whose, which, found)
+                found = self._narrow(whose, which, found)
         return found
 
-    def _narrowed(self, user: str, agent: str, outer: Project) -> Project:
+    def _narrow(self, user: str, agent: str, outer: Project) -> Project:
         folder = self.root if self.is_address else self.folder()
-        kept = places.transcripts_folder(folder, self.home, self.environ)
+        kept = addresses.transcripts_folder(folder, self.home, self.environ)
         root = addresses.address_folder(kept, user, agent)
         cwd = root if self.name or self.scope == "personal" else self.cwd
         return replace(self.at_address(root), cwd=cwd, user=user, agent=agent, outer=outer)
@@ -134,7 +136,7 @@ class Project:
 
     def sibling(self, root: Path) -> Project:
         """Return the project of another root in the same home."""
-        return self._rooted(self.home, root, root, self.environ, None)
+        return self._at_root(self.home, root, root, self.environ, None)
 
     def reload(self) -> Project:
         """Return it with its settings as they are on disk now."""
@@ -142,7 +144,7 @@ class Project:
         settings = _kept_apart(read.settings) if self.is_address else read.settings
         return replace(self, settings=settings, problems=read.problems)
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedSettings:
         """Read the settings on disk, each with its origin."""
         wide = self.outwards()[-1]  # a user's or agent's part has the settings of its project
         is_folder = not wide.name and wide.scope != "personal"
@@ -175,20 +177,20 @@ class Project:
 
     def folder(self) -> Path:
         """Return the project's folder below home, which need not be there."""
-        return places.find_project_folder(self.home, self.root)
+        return addresses.find_project_folder(self.home, self.root)
 
     @property
     def sessions_folder(self) -> Path:
         """The folder of its transcripts, memory history and indexes; nothing is made."""
-        return places.transcripts_folder(self.folder(), self.home, self.environ)
+        return addresses.transcripts_folder(self.folder(), self.home, self.environ)
 
     @property
     def memory_folder(self) -> Path:
         """The folder of its Markdown files; nothing is made."""
         if self.is_address and self.settings.remote_memory_dir is None:
             return self.root / paths.FOLDER
-        below = places.find_project_folder(paths.base(self.settings, self.home), self.root)
-        return paths.resolve(self.settings, below)
+        below = addresses.find_project_folder(paths.base(self.settings, self.home), self.root)
+        return paths.memory_paths(self.settings, below)
 
     @property
     def history_folder(self) -> Path:
@@ -198,14 +200,14 @@ class Project:
     @property
     def has_memory(self) -> bool:
         """Whether there is a memory to read."""
-        if self.is_address and not places.is_address(self.home, self.root):
+        if self.is_address and not addresses.is_address(self.home, self.root):
             return False
         return self.memory_folder.is_dir() or self.history_folder.is_dir()
 
     def claim(self) -> None:
         """Make the folder of an address."""
         if self.is_address:
-            places.claim_address(self.home, self.root, environ=self.environ)
+            addresses.claim_address(self.home, self.root, environ=self.environ)
 
     def __str__(self) -> str:
         wide = self.outwards()[-1]
@@ -222,7 +224,7 @@ def home_and_environment(
         path = os.path.abspath(home)
         if known.get("REVERIE_HOME") != path:
             known = {**known, "REVERIE_HOME": path}
-    return places.home(known), known
+    return addresses.home(known), known
 
 
 def work_root(cwd: Path) -> Path:
@@ -273,7 +275,7 @@ def agent_memory(project: Project, agent: str, scope: paths.Scope) -> tuple[Path
     """Return the memory folder of an agent's type, and where its versions are kept."""
     home, root = project.home, project.root
     base = paths.base(project.settings, home)
-    remote = None if base == home else places.find_project_folder(base, root)
+    remote = None if base == home else addresses.find_project_folder(base, root)
     folder = paths.agent_folder(agent, scope, home=home, root=root, remote_project=remote)
     above = home if scope == "user" else project.sessions_folder
     return folder, above / AGENT_HISTORY / scope / folder.name
@@ -287,3 +289,108 @@ def agent_memories(project: Project) -> Iterator[tuple[Path, Path]]:
             if (above / name).is_dir() and not (above / name).is_symlink():
                 with suppress(PathRefused):  # no agent's: left alone
                     yield agent_memory(project, name, scope)
+
+
+# --- The projects of a home, each by the name of its folder there.
+#
+# A name is looked up among the folders that are there and is never made into a path. What counts
+# is what a command with `--project` would open: a folder of the home that says which root it
+# belongs to, a root that is still there, and no other folder for that root.
+
+
+_MARKED = re.compile(r"(?:(.+)-)?[0-9a-f]{24}", re.ASCII)
+
+
+def home_projects(project: Project) -> dict[str, Path]:
+    """Return the roots of a home's projects by their keys, in the order of their names."""
+    found = {key: _root(project.home, key) for key in _keys(project.home)}
+    there = [(key, root) for key, root in found.items() if root is not None]
+    there.sort(key=lambda pair: (project_name(project.home, pair[1]).casefold(), str(pair[1])))
+    return dict(there)
+
+
+def find_project(project: Project, key: str) -> Project | None:
+    """Return the project of a key in the same home; None where there is none."""
+    root = _root(project.home, key) if key in _keys(project.home) else None
+    return None if root is None else project.sibling(root)
+
+
+def project_key(project: Project) -> str:
+    """Return a project's key among those of its home; empty where it is not one of them."""
+    folder = project.folder()
+    return folder.name if folder.parent == project.home / "projects" else ""
+
+
+def project_name(home: Path, root: Path) -> str:
+    """Return what people call a project: its folder's name, or the name it has instead."""
+    marked = _MARKED.fullmatch(root.name) if addresses.is_address(home, root) else None
+    if marked is not None:
+        return marked[1] or "unnamed"
+    return root.name or "/"
+
+
+def _keys(home: Path) -> list[str]:
+    try:
+        with os.scandir(home / "projects") as found:
+            return [one.name for one in found if one.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _root(home: Path, key: str) -> Path | None:
+    folder = home / "projects" / key
+    owner = read_object(folder / addresses.OWNER)[0].get("root")
+    if not isinstance(owner, str) or not os.path.isabs(owner) or not os.path.isdir(owner):
+        return None
+    try:
+        root = addresses.canonical_root(Path(owner))
+        return root if addresses.find_project_folder(home, root) == folder else None
+    except ReverieError:
+        return None
+
+
+# --- Reverie off and on for one project: nothing of it runs unasked, and nothing is lost.
+#
+# Off means what `--bare` means, until it is switched on again: no memory is read or written, no
+# notes, no learning, no dreams, no agents, no hooks, at whatever door the project is worked on.
+# What is stored stays, and commands that a person gives still work.
+
+
+NAME = "simple"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectSwitch:
+    """How it stands for a project, and what says so."""
+
+    on: bool
+    where: str  # the file or variable that says so; empty where nothing does
+
+
+def is_on(place: Project) -> ProjectSwitch:
+    loaded = place.load()
+    return ProjectSwitch(not loaded.settings.simple, loaded.origins[NAME].place)
+
+
+def switch(place: Project, *, on: bool) -> ProjectSwitch:
+    """Put it on or off, in the project's local settings; says how it stands then."""
+    from reverie.store import approvals
+
+    if is_on(place).on is not on:
+        approvals.change(place, lambda text: _with(text, on=on), "Nothing was switched")
+        with suppress(OSError):  # it holds other files
+            (place.root / approvals.FOLDER).rmdir()
+    return is_on(place)
+
+
+def _with(text: str, *, on: bool) -> str:
+    from reverie.store import approvals
+
+    where = f"{approvals.FOLDER}/{approvals.LOCAL}"
+    value, bad = parse_object(text or "{}", where)
+    if bad:
+        raise StoreError(f"nothing was switched: {bad[0]}", where=where, do="Mend the file first")
+    kept = {key: given for key, given in value.items() if key != NAME}
+    if not on:
+        kept[NAME] = True
+    return json.dumps(kept, indent=2, ensure_ascii=False) + "\n" if kept else ""

@@ -14,17 +14,14 @@ __getattr__ = offered(
     {
         "backup": "KIND read_backup write_backup",
         "client": "Hostile Offline Permanent ServerAnswer Stale TeamClient",
-        "database": "Database DatabaseAway EXCLUSIVE Row SqlValue Sqlite Transaction open_database",
+        "database": "Database DatabaseAway EXCLUSIVE Row STEPS SqlValue Sqlite Transaction "
+        "migrate open_database",
         "folder": "read_files",
-        "git": "BRANCH GitRemote",
-        "migrations": "STEPS migrate",
-        "refusals": "ROWS RefusedRequest",
-        "round": "SyncReport",
+        "git_remote": "BRANCH GitRemote",
+        "protocol": "BATCH_BYTES BATCH_ENTRIES BEGINNING BODY_BYTES EntryChange EntryVersion "
+        "HttpRefusal RemoteState sha256_of",
         "store": "TeamStore TooFast",
-        "sync": "SyncMode batches plan",
-        "tokens": "Token",
-        "values": "BATCH_BYTES BATCH_ENTRIES BEGINNING BODY_BYTES Draft HttpRefusal KeptVersion "
-        "RemoteState sha256_of",
-        "watch": "changes keep_pushing",
+        "sync": "SyncMode SyncReport batches plan sync_memory",
+        "tokens": "ROWS RefusedRequest Token",
     },
 )

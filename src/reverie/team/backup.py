@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import cast
 
 from reverie.errors import InvalidInput
-from reverie.team.database import Database, SqlValue, Transaction
-from reverie.team.migrations import STEPS, TABLES
+from reverie.team.database import STEPS, TABLES, Database, SqlValue, Transaction
 
 KIND = "reverie team backup"
 _COLUMNS = {
@@ -34,7 +33,7 @@ _COLUMNS = {
 def write_backup(database: Database, path: Path) -> int:
     """Write everything to a new file; how many rows."""
 
-    def written(within: Transaction) -> int:
+    def write_rows(within: Transaction) -> int:
         count = 0
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "w", encoding="utf-8") as file:
@@ -49,7 +48,7 @@ def write_backup(database: Database, path: Path) -> int:
         return count
 
     try:
-        return database.exclusive(written)
+        return database.exclusive(write_rows)
     except OSError as error:
         raise InvalidInput(
             f"The backup cannot be written: {error.strerror}",
@@ -61,7 +60,7 @@ def write_backup(database: Database, path: Path) -> int:
 def read_backup(database: Database, path: Path) -> int:
     """Fill an empty database; all of the file or nothing of it."""
 
-    def filled(within: Transaction) -> int:
+    def fill_tables(within: Transaction) -> int:
         if any(within.rows(f"SELECT 1 FROM {table} LIMIT 1") for table in TABLES):
             raise InvalidInput("The database is not empty", do="Name a new one with --database")
         count = 0
@@ -69,15 +68,15 @@ def read_backup(database: Database, path: Path) -> int:
             marks = ", ".join("?" * len(values))
             within.rows(
                 f"INSERT INTO {table} ({_COLUMNS[table]}) VALUES ({marks})",
-                _renamed(table, values),
+                _with_new_nonce(table, values),
             )
             count += 1
         return count
 
-    return database.exclusive(filled)
+    return database.exclusive(fill_tables)
 
 
-def _renamed(table: str, values: list[SqlValue]) -> list[SqlValue]:
+def _with_new_nonce(table: str, values: list[SqlValue]) -> list[SqlValue]:
     return [*values[:2], chance.token_hex(6), *values[3:]] if table == "repositories" else values
 
 

@@ -20,13 +20,13 @@ from urllib.parse import quote, urlsplit
 
 from reverie.errors import InvalidInput, PathRefused, ReverieError
 from reverie.light import dataclass
-from reverie.store.keys import check_key
-from reverie.team.values import (
+from reverie.store.paths import check_key
+from reverie.team.protocol import (
     REPOSITORY_BYTES,
     REPOSITORY_ENTRIES,
     CountedRefusal,
-    Draft,
-    KeptVersion,
+    EntryChange,
+    EntryVersion,
     RemoteState,
     check_repo,
     is_sha256,
@@ -104,13 +104,13 @@ class TeamClient:
 
     def state(self, known: str = "") -> RemoteState | None:
         """All texts; None where they are as the tag `known` says."""
-        return self._state(self._asked(known=known), contents=True)
+        return self._state(self._request_state(known=known), contents=True)
 
     def hashes(self, known: str = "") -> RemoteState | None:
         """The checksums alone."""
-        return self._state(self._asked("&view=hashes", known=known), contents=False)
+        return self._state(self._request_state("&view=hashes", known=known), contents=False)
 
-    def put(self, drafts: Sequence[Draft], expected: str) -> str:
+    def put(self, drafts: Sequence[EntryChange], expected: str) -> str:
         """Write a batch on the state that the tag names; the next tag."""
         texts = {one.key: one.content for one in drafts if one.content is not None}
         body = {
@@ -119,13 +119,13 @@ class TeamClient:
             "deleted": [one.key for one in drafts if one.content is None],
         }
         data = json.dumps({k: v for k, v in body.items() if v}, ensure_ascii=False).encode()
-        answer = self._written(expected, data)
+        answer = self._write_answer(expected, data)
         if answer.status == 412:
             raise Stale("Somebody else wrote meanwhile", where=self.repo)
         self._must_be(answer, 200)
         return _tag_in(answer)
 
-    def log(self, most: int = 100) -> list[KeptVersion]:
+    def log(self, most: int = 100) -> list[EntryVersion]:
         """Who wrote what, the newest first."""
         answer = self._send("GET", self._where("/log", f"&limit={most}"), {}, None, _SMALL)
         self._must_be(answer, 200)
@@ -155,7 +155,7 @@ class TeamClient:
 
     # Asking
 
-    def _written(self, expected: str, data: bytes) -> ServerAnswer:
+    def _write_answer(self, expected: str, data: bytes) -> ServerAnswer:
         """The answer to a write; one that came too soon is sent again when it may, within the
         time that a request has."""
         left = self._seconds
@@ -167,7 +167,7 @@ class TeamClient:
             left -= wait
             self._sleep(wait)
 
-    def _asked(self, more: str = "", *, known: str) -> ServerAnswer:
+    def _request_state(self, more: str = "", *, known: str) -> ServerAnswer:
         headers = {"If-None-Match": known} if known else {}
         return self._send("GET", self._where("", more), headers, None, LARGEST)
 
@@ -214,7 +214,7 @@ class TeamClient:
         status = answer.status
         if status == wanted:
             return
-        said = _said(answer)
+        said = _error_text(answer)
         if status in (408, 425, 429) or status >= 500:
             wait = min(_after(answer), 600)
             raise Offline(said, where=self.url, do="It is tried again later", after=wait)
@@ -261,7 +261,7 @@ def _after(answer: ServerAnswer) -> float:
     return float(text) if text.isascii() and text.isdigit() else 0.0
 
 
-def _said(answer: ServerAnswer) -> str:
+def _error_text(answer: ServerAnswer) -> str:
     """What an error says, if it is short and plain."""
     try:
         found = json.loads(answer.body[:10_000])
@@ -313,7 +313,7 @@ def _tag_in(answer: ServerAnswer) -> str:
     return tag
 
 
-def _version_in(row: object) -> KeptVersion:
+def _version_in(row: object) -> EntryVersion:
     if not isinstance(row, dict):
         raise _hostile("The log is not one")
     one = cast("dict[str, object]", row)
@@ -324,7 +324,7 @@ def _version_in(row: object) -> KeptVersion:
     if not (fits and isinstance(number, int) and isinstance(at, int | float)):
         raise _hostile("The log is not one")
     _check(str(key), "")
-    return KeptVersion(
+    return EntryVersion(
         str(key), number, str(sha), str(author), float(at), one.get("deleted") is True
     )
 

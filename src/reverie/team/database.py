@@ -1,4 +1,6 @@
-"""The database behind a team server: SQLite for one machine, PostgreSQL past it.
+"""SQLite or PostgreSQL, and the migrations.
+
+The database behind a team server: SQLite for one machine, PostgreSQL past it.
 
 Statements are plain SQL that both understand, with `?` where a value goes. A read is one of them; a
 write is a transaction that commits as a whole or not at all. Connections are made when they are
@@ -17,16 +19,15 @@ import sqlite3
 import threading
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from reverie.errors import InvalidInput, ReverieError
-from reverie.providers.extras import extra
-from reverie.store.folders import make_folder
-from reverie.store.plain import flush_folder
+from reverie.providers.connection import extra
+from reverie.store.fs import flush_folder, make_folder
+from reverie.text.format import plural
 
 if TYPE_CHECKING:
     from psycopg import Connection
-    from psycopg_pool import ConnectionPool
 
 SqlValue = str | int | float | bytes | None
 Row = tuple[SqlValue, ...]
@@ -220,22 +221,24 @@ class Postgres:
         )
 
     def run(self, body: Callable[[Transaction], T], *, writes: bool = False) -> T:
-        return self._tried(body, writes=writes, whole=writes)
+        return self._run_with_retry(body, writes=writes, whole=writes)
 
     def write(self, sql: str, values: Sequence[SqlValue] = ()) -> list[Row]:
-        return self._tried(lambda within: within.rows(sql, values), writes=True, whole=False)
+        return self._run_with_retry(
+            lambda within: within.rows(sql, values), writes=True, whole=False
+        )
 
     def exclusive(self, body: Callable[[Transaction], T]) -> T:
         def alone(within: Transaction) -> T:
             within.rows(f"SELECT pg_advisory_xact_lock({EXCLUSIVE})")
             return body(within)
 
-        return self._tried(alone, writes=True, whole=True)
+        return self._run_with_retry(alone, writes=True, whole=True)
 
     def close(self) -> None:
         self._pool.close()
 
-    def _tried(self, body: Callable[[Transaction], T], *, writes: bool, whole: bool) -> T:
+    def _run_with_retry(self, body: Callable[[Transaction], T], *, writes: bool, whole: bool) -> T:
         """Run a body, as a `whole` or as its one statement; what collided is run again, and a read
         once more where its connection was dead. A write is not: it may have been taken."""
         import psycopg
@@ -270,20 +273,124 @@ class _PostgresTransaction:
         self._connection = connection
 
     def rows(self, sql: str, values: Sequence[SqlValue] = ()) -> list[Row]:
-        done = self._connection.execute(_translated(sql), tuple(values))
+        done = self._connection.execute(_translate_sql(sql), tuple(values))
         return done.fetchall() if done.description else []
 
     def many(self, sql: str, values: Sequence[Sequence[SqlValue]]) -> None:
         with self._connection.cursor() as cursor:
-            cursor.executemany(_translated(sql), values)
+            cursor.executemany(_translate_sql(sql), values)
 
 
 _known: dict[str, bytes] = {}
 
 
-def _translated(sql: str) -> bytes:
+def _translate_sql(sql: str) -> bytes:
     """The same statement with psycopg's marks; no statement of ours has a ? or % in a text."""
     found = _known.get(sql)
     if found is None:
         found = _known[sql] = sql.replace("?", "%s").encode()
     return found
+
+
+# --- The tables of a team server, as numbered steps that each database takes once.
+#
+# A step is never changed once it was released; what is new is another step. Two processes that
+# start at once take turns. A database with steps that this version does not know is refused: a
+# newer server wrote it.
+
+
+Steps: TypeAlias = tuple[tuple[str, ...], ...]
+STEPS: Steps = (
+    (
+        """CREATE TABLE repositories (
+            org TEXT NOT NULL,
+            repo TEXT NOT NULL,
+            nonce TEXT NOT NULL,
+            version BIGINT NOT NULL,
+            entries BIGINT NOT NULL,
+            bytes BIGINT NOT NULL,
+            PRIMARY KEY (org, repo))""",
+        """CREATE TABLE entries (
+            org TEXT NOT NULL,
+            repo TEXT NOT NULL,
+            key TEXT NOT NULL,
+            folded TEXT NOT NULL,
+            version BIGINT NOT NULL,
+            sha256 TEXT NOT NULL,
+            size BIGINT NOT NULL,
+            PRIMARY KEY (org, repo, key))""",
+        "CREATE UNIQUE INDEX entries_folded ON entries (org, repo, folded)",
+        """CREATE TABLE versions (
+            org TEXT NOT NULL,
+            repo TEXT NOT NULL,
+            key TEXT NOT NULL,
+            version BIGINT NOT NULL,
+            sha256 TEXT NOT NULL,
+            content TEXT,
+            author TEXT NOT NULL,
+            token TEXT NOT NULL,
+            at DOUBLE PRECISION NOT NULL,
+            PRIMARY KEY (org, repo, key, version))""",
+        "CREATE INDEX versions_newest ON versions (org, repo, version)",
+        """CREATE TABLE tokens (
+            id TEXT PRIMARY KEY,
+            digest TEXT NOT NULL,
+            org TEXT NOT NULL,
+            repo TEXT NOT NULL,
+            author TEXT NOT NULL,
+            writes BIGINT NOT NULL,
+            created DOUBLE PRECISION NOT NULL,
+            expires DOUBLE PRECISION,
+            revoked DOUBLE PRECISION,
+            level DOUBLE PRECISION NOT NULL,
+            refilled DOUBLE PRECISION NOT NULL)""",
+        """CREATE TABLE audit (
+            id TEXT PRIMARY KEY,
+            at DOUBLE PRECISION NOT NULL,
+            org TEXT NOT NULL,
+            repo TEXT NOT NULL,
+            token TEXT NOT NULL,
+            action TEXT NOT NULL,
+            detail TEXT NOT NULL)""",
+        "CREATE INDEX audit_newest ON audit (org, repo, at)",
+    ),
+    (
+        """CREATE TABLE refusals (
+            org TEXT NOT NULL,
+            repo TEXT NOT NULL,
+            token TEXT NOT NULL,
+            status BIGINT NOT NULL,
+            hour BIGINT NOT NULL,
+            times BIGINT NOT NULL,
+            begun DOUBLE PRECISION NOT NULL,
+            latest DOUBLE PRECISION NOT NULL,
+            PRIMARY KEY (org, repo, token, status, hour))""",
+        "CREATE INDEX refusals_newest ON refusals (org, latest)",
+    ),
+)
+TABLES = ("repositories", "entries", "versions", "tokens", "audit", "refusals")
+
+
+def migrate(database: Database, steps: Steps = STEPS, table: str = "migrations") -> int:
+    """Take the steps that are missing; how many there are now. `table` counts them."""
+
+    def run_steps(within: Transaction) -> int:
+        within.rows(f"CREATE TABLE IF NOT EXISTS {table} (number BIGINT PRIMARY KEY)")
+        known = len(within.rows(f"SELECT number FROM {table}"))
+        refuse_newer(known, steps)
+        for number, step in enumerate(steps[known:], known + 1):
+            for statement in step:
+                within.rows(statement)
+            within.rows(f"INSERT INTO {table} (number) VALUES (?)", (number,))
+        return len(steps)
+
+    return database.exclusive(run_steps)
+
+
+def refuse_newer(known: int, steps: Steps) -> None:
+    """A database that a later version wrote is not touched."""
+    if known > len(steps):
+        raise InvalidInput(
+            f"The database has {plural(known, 'step')}, this version knows {len(steps)}",
+            do="Use the version of Reverie that wrote it, or a newer one",
+        )

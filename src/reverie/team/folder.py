@@ -1,4 +1,6 @@
-"""This side of a sync: the `team/` folder of a memory, what was agreed last, and what lost.
+"""The local side of a sync, and which repository it is.
+
+This side of a sync: the `team/` folder of a memory, what was agreed last, and what lost.
 
 Only plain files that may be shared are offered: `.md`, UTF-8 text within the limits, no secret, and
 never a memory of type `user`. What a pull brings lands as one step of the memory's own history,
@@ -9,12 +11,15 @@ kept, before, as a file of its own in `team-lost/` beside the history.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import cast
 
 from reverie.errors import (
     Held,
+    InvalidInput,
     NotFound,
     PathRefused,
     ReverieError,
@@ -22,15 +27,16 @@ from reverie.errors import (
     StoreError,
     WriteFailed,
 )
-from reverie.memory import secrets
-from reverie.memory.format.entry import INDEX, TEAM, TopicFile, is_topic
-from reverie.memory.format.index import find_pointer
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.store import landing
-from reverie.store.memories import Memories
-from reverie.store.plain import digest
-from reverie.team.values import BATCH_BYTES, is_sha256, why_no_key
+from reverie.secrets.scanner import check_clean
+from reverie.settings.sources import git_folder, small_text
+from reverie.store import transaction
+from reverie.store.fs import digest
+from reverie.store.memory_store import MemoryStore
+from reverie.team.protocol import BATCH_BYTES, check_repo, is_sha256, why_no_key
+from reverie.topics.entry import INDEX, TEAM, TopicFile, is_topic
+from reverie.topics.index import find_pointer
+from reverie.topics.trust import Trust
+from reverie.topics.versions import Origin
 
 STATE = "team-sync.json"
 LOST = "team-lost"
@@ -38,7 +44,7 @@ _LARGEST_STATE = 16 * 1024 * 1024
 
 
 @dataclass(slots=True)
-class Agreed:
+class SyncBase:
     """What both sides held when they last agreed; for one server and repository."""
 
     url: str
@@ -61,7 +67,7 @@ class LocalFiles:
         return {key: digest(data) for key, data in self.data.items()}
 
 
-def read_files(memories: Memories) -> LocalFiles:
+def read_files(memories: MemoryStore) -> LocalFiles:
     """All files below `team/`, without that prefix."""
     found: dict[str, bytes] = {}
     blocked: dict[str, str] = {}
@@ -96,13 +102,13 @@ def why_not(key: str, data: bytes) -> str:
     if is_topic(f"{TEAM}/{key}") and TopicFile(key, data).type == "user":
         return "a memory of type user stays private"
     try:
-        secrets.checked(data, key)
+        check_clean(data, key)
     except SecretFound as error:
         return f"{error.what[:1].lower()}{error.what[1:]}"
     return ""
 
 
-def unlisted(memories: Memories, keys: Iterable[str]) -> list[str]:
+def unlisted_keys(memories: MemoryStore, keys: Iterable[str]) -> list[str]:
     """Of these, the memories that no line of the team's index names: no session is told of them."""
     try:
         index = memories.folder.bytes_of(f"{TEAM}/{INDEX}", BATCH_BYTES)
@@ -111,7 +117,7 @@ def unlisted(memories: Memories, keys: Iterable[str]) -> list[str]:
     return [key for key in sorted(keys) if _is_unlisted(memories, index, key)]
 
 
-def _is_unlisted(memories: Memories, index: bytes, key: str) -> bool:
+def _is_unlisted(memories: MemoryStore, index: bytes, key: str) -> bool:
     if not is_topic(f"{TEAM}/{key}") or find_pointer(index, key):
         return False
     try:
@@ -121,7 +127,7 @@ def _is_unlisted(memories: Memories, index: bytes, key: str) -> bool:
 
 
 def land(
-    memories: Memories, changes: Mapping[str, bytes | None], here: LocalFiles, note: str
+    memories: MemoryStore, changes: Mapping[str, bytes | None], here: LocalFiles, note: str
 ) -> tuple[str, dict[str, str]]:
     """Land what a pull brings as one step; its name, and what a guard of ours refused."""
     refused: dict[str, str] = {}
@@ -141,19 +147,19 @@ def land(
     if not good:
         return "", refused
     memories.look()
-    return landing.land(memories, good, known, origin), refused
+    return transaction.land(memories, good, known, origin), refused
 
 
-def keep_lost(memories: Memories, key: str, data: bytes, now: float) -> str:
+def keep_lost(memories: MemoryStore, key: str, data: bytes, now: float) -> str:
     """Keep bytes that the server's words are about to replace; where."""
     name = f"{LOST}/{now:.0f}-{digest(data)[:12]}/{key}"
     memories.beside.write(name, data)
     return name
 
 
-def load(memories: Memories, url: str, repo: str) -> Agreed:
+def load(memories: MemoryStore, url: str, repo: str) -> SyncBase:
     """What was agreed with this server; nothing where it was another one, or cannot be read."""
-    fresh = Agreed(url, repo)
+    fresh = SyncBase(url, repo)
     try:
         found: object = json.loads(memories.beside.read(STATE, _LARGEST_STATE))
     except (NotFound, ValueError, RecursionError):
@@ -174,7 +180,7 @@ def load(memories: Memories, url: str, repo: str) -> Agreed:
     return fresh
 
 
-def save(memories: Memories, agreed: Agreed) -> None:
+def save(memories: MemoryStore, agreed: SyncBase) -> None:
     """Put what was agreed on the disk."""
     value = {
         "url": agreed.url,
@@ -194,3 +200,57 @@ def _sums(value: object) -> dict[str, str]:
         for key, sha in cast("dict[str, object]", value).items()
         if isinstance(sha, str) and is_sha256(sha)
     }
+
+
+# --- Which repository a folder is, `owner/name`, by its git remote; nothing of it is run.
+#
+# The remote `origin` counts, else the only one there is. An address of any form that hosts use is
+# understood; one without an owner and a name is none.
+
+
+_SECTION = re.compile(r'\s*\[remote "([^"\\]{1,200})"\]\s*', re.ASCII)
+_URL = re.compile(r"\s*url\s*=\s*(\S+)\s*", re.ASCII)
+_TAIL = re.compile(r"[/:]([^/:\s]{1,200})/([^/:\s]{1,200}?)(?:\.git)?/?\Z", re.ASCII)
+
+
+def repository_of(root: Path) -> str:
+    """The repository's `owner/name`; "" where there is none to be known."""
+    return name_in(remote_of(root))
+
+
+def remote_of(root: Path) -> str:
+    """The address of the remote that counts, or ""."""
+    folder = git_folder(root)
+    text = None if folder is None else small_text(_common(folder) / "config")
+    remotes = _remotes(text or "")
+    only = next(iter(remotes.values())) if len(remotes) == 1 else ""
+    return remotes.get("origin", only)
+
+
+def name_in(url: str) -> str:
+    """`owner/name` at the end of a remote's address, or ""."""
+    found = _TAIL.search(url[-500:])
+    if found is None:
+        return ""
+    try:
+        return check_repo(f"{found[1]}/{found[2]}")
+    except InvalidInput:
+        return ""
+
+
+def _common(folder: Path) -> Path:
+    """A worktree's own folder names the one that it shares with the others."""
+    named = (small_text(folder / "commondir") or "").strip()
+    return folder / named if named and "\0" not in named else folder
+
+
+def _remotes(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    name = ""
+    for line in text.splitlines():
+        if line.lstrip().startswith("["):
+            section = _SECTION.fullmatch(line)
+            name = section[1] if section else ""
+        elif name and (url := _URL.fullmatch(line)):
+            found.setdefault(name, url[1])
+    return found

@@ -13,26 +13,24 @@ import secrets as chance
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from reverie.errors import PathRefused
-from reverie.store.keys import check_key, fold_key
-from reverie.team import refusals, tokens
-from reverie.team.database import Database, SqlValue, Transaction
-from reverie.team.migrations import migrate
-from reverie.team.refusals import Refusals
-from reverie.team.tokens import Token
-from reverie.team.values import (
+from reverie.store.paths import check_key, fold_key
+from reverie.team import tokens
+from reverie.team.database import Database, SqlValue, Transaction, migrate
+from reverie.team.protocol import (
     BATCH_BYTES,
     BATCH_ENTRIES,
     BEGINNING,
     REPOSITORY_BYTES,
     REPOSITORY_ENTRIES,
     CountedRefusal,
-    Draft,
+    EntryChange,
+    EntryVersion,
     HttpRefusal,
-    KeptVersion,
     RemoteState,
     sha256_of,
     why_no_key,
 )
+from reverie.team.tokens import RefusalLog, Token
 
 Place = tuple[str, str]
 """An organisation and a repository."""
@@ -48,7 +46,7 @@ class TeamStore:
         self.tombstones = tombstones
         self._now = now
         migrate(database)
-        self.refused = Refusals(database, now)
+        self.refused = RefusalLog(database, now)
 
     def close(self) -> None:
         self.refused.write()
@@ -110,7 +108,7 @@ class TeamStore:
             {str(row[2]): str(row[5]) for row in known},
         )
 
-    def log(self, place: Place, most: int = 100) -> list[KeptVersion]:
+    def log(self, place: Place, most: int = 100) -> list[EntryVersion]:
         """The newest versions of a repository's entries, newest first."""
         rows = self.database.run(
             lambda within: within.rows(
@@ -120,7 +118,7 @@ class TeamStore:
             )
         )
         return [
-            KeptVersion(
+            EntryVersion(
                 str(key), int(number or 0), str(sha), str(author), float(at or 0), bool(gone)
             )
             for key, number, sha, author, at, gone in rows
@@ -145,24 +143,26 @@ class TeamStore:
         it is for all repositories. The newest first."""
         own = "" if token.repo == tokens.ALL else token.id
         self.refused.write()
-        return self.database.run(lambda within: refusals.listed(within, most, token.org, repo, own))
+        return self.database.run(
+            lambda within: tokens.list_refusals(within, most, token.org, repo, own)
+        )
 
     def all_refusals(self, most: int = 100) -> list[CountedRefusal]:
         """What was refused to anybody, for whoever keeps the database."""
-        return self.database.run(lambda within: refusals.listed(within, most))
+        return self.database.run(lambda within: tokens.list_refusals(within, most))
 
     # Writing
 
-    def put(self, place: Place, drafts: Sequence[Draft], expected: str, token: Token) -> str:
+    def put(self, place: Place, drafts: Sequence[EntryChange], expected: str, token: Token) -> str:
         """Land a batch on the state that `expected` names; the next tag."""
         _check(drafts, deletions=self.tombstones)
         now = self._now()
 
-        def landed(within: Transaction) -> str:
+        def commit_drafts(within: Transaction) -> str:
             wait = tokens.take_write(within, token.id, now)
             if wait:
                 raise TooFast(wait)
-            number, nonce = _raised(within, place, expected)
+            number, nonce = _raise_version(within, place, expected)
             sizes = _sizes(within, place, drafts)
             _land(within, place, drafts, number, token, now)
             _count(within, place, drafts, sizes)
@@ -170,7 +170,7 @@ class TeamStore:
             _audit(within, now, place, token.id, "put", detail)
             return _tag_of(nonce, number)
 
-        return self.database.run(landed, writes=True)
+        return self.database.run(commit_drafts, writes=True)
 
     # Tokens
 
@@ -186,27 +186,27 @@ class TeamStore:
         """A new token's text, which is never shown again, and what is known of it."""
         now = self._now()
 
-        def made(within: Transaction) -> tuple[str, Token]:
+        def create_and_audit(within: Transaction) -> tuple[str, Token]:
             text, one = tokens.create(
                 within, org=org, repo=repo, author=author, writes=writes, now=now, expires=expires
             )
             _audit(within, now, (org, repo), one.id, "token created", author)
             return text, one
 
-        return self.database.run(made, writes=True)
+        return self.database.run(create_and_audit, writes=True)
 
     def list_tokens(self) -> list[Token]:
-        return self.database.run(tokens.listed)
+        return self.database.run(tokens.list_tokens)
 
     def revoke_token(self, name: str) -> Token:
         now = self._now()
 
-        def revoked(within: Transaction) -> Token:
+        def revoke_and_audit(within: Transaction) -> Token:
             one = tokens.revoke(within, name, now)
             _audit(within, now, (one.org, one.repo), one.id, "token revoked", one.author)
             return one
 
-        return self.database.run(revoked, writes=True)
+        return self.database.run(revoke_and_audit, writes=True)
 
 
 GONE = -1
@@ -221,7 +221,7 @@ class TooFast(HttpRefusal, code="too_fast"):
         self.wait = wait
 
 
-def _check(drafts: Sequence[Draft], *, deletions: bool) -> None:
+def _check(drafts: Sequence[EntryChange], *, deletions: bool) -> None:
     """Refuse a batch that no state could take."""
     if len(drafts) > BATCH_ENTRIES:
         raise HttpRefusal(413, f"A batch has at most {BATCH_ENTRIES:,} entries", do="Send several")
@@ -244,7 +244,7 @@ def _check(drafts: Sequence[Draft], *, deletions: bool) -> None:
             )
 
 
-def _check_one(draft: Draft, *, deletions: bool) -> None:
+def _check_one(draft: EntryChange, *, deletions: bool) -> None:
     try:
         canonical = check_key(draft.key)
     except PathRefused as error:
@@ -272,7 +272,7 @@ def _tag_of(nonce: SqlValue, version: SqlValue) -> str:
     return f'"{nonce}-{version}"'
 
 
-def _raised(within: Transaction, place: Place, expected: str) -> tuple[int, str]:
+def _raise_version(within: Transaction, place: Place, expected: str) -> tuple[int, str]:
     """Raise the counter where the state still is the expected one: this is the only lock."""
     if expected == BEGINNING:
         nonce = chance.token_hex(6)
@@ -300,7 +300,7 @@ def _raised(within: Transaction, place: Place, expected: str) -> tuple[int, str]
 def _land(
     within: Transaction,
     place: Place,
-    drafts: Sequence[Draft],
+    drafts: Sequence[EntryChange],
     number: int,
     token: Token,
     now: float,
@@ -327,7 +327,7 @@ def _land(
     )
 
 
-def _sizes(within: Transaction, place: Place, drafts: Sequence[Draft]) -> dict[str, int]:
+def _sizes(within: Transaction, place: Place, drafts: Sequence[EntryChange]) -> dict[str, int]:
     """What the batch's keys hold so far; refuses one that some file system takes for another."""
     wanted = {fold_key(one.key): one.key for one in drafts}
     found: dict[str, int] = {}
@@ -361,7 +361,7 @@ def _chunks(items: Sequence[str], size: int) -> Iterable[Sequence[str]]:
 
 
 def _count(
-    within: Transaction, place: Place, drafts: Sequence[Draft], sizes: Mapping[str, int]
+    within: Transaction, place: Place, drafts: Sequence[EntryChange], sizes: Mapping[str, int]
 ) -> None:
     """Keep a repository within its limits; what it holds is counted by what changes."""
     before = [sizes[one.key] for one in drafts if sizes.get(one.key, GONE) != GONE]

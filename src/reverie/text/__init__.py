@@ -10,11 +10,14 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
-        "dates": "expired relative",
-        "difference": "first_byte",
-        "format": "age days_since number plural short_number size",
-        "spans": "closeness",
-        "tokens": "LONGEST stem",
-        "untrusted": "NAME defused find frame inside reveal strip",
+        "dates": "expired_deadlines relative",
+        "format": "age days_since first_byte number plural short_number size union",
+        "glob": "MAX_CHOICES choices fits",
+        "json_spans": "UnpatchableBody Unreadable at put read",
+        "markdown": "spans",
+        "periods": "closeness",
+        "safety": "NAME clean find frame inside line neutralize_markup reveal strip",
+        "stems": "stem",
+        "tokens": "LONGEST terms",
     },
 )

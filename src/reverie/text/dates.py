@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 
 from reverie.light import dataclass
-from reverie.text.terms import stem
+from reverie.text.stems import stem
 
 _MONTHS = "january february march april may june july august september october november december"
 _MONTH = {
@@ -111,7 +111,7 @@ _MARKED = re.compile(r"\((?:passed|expired|done|met|completed|over)\b", re.IGNOR
 
 
 @dataclass(frozen=True, slots=True)
-class When:
+class RelativeDate:
     """A relative date: where in the text, its words, and what it means written out."""
 
     start: int
@@ -159,16 +159,18 @@ def own(text: str) -> str:
     return _EXAMPLE.sub(lambda found: " " * len(found[0]), text)
 
 
-def relative(text: str, written: float) -> tuple[When, ...]:
+def relative(text: str, written: float) -> tuple[RelativeDate, ...]:
     """The relative dates of a text that was written at a moment."""
     base = day_of(written)
     if base is None:
         return ()
-    out: list[When] = []
+    out: list[RelativeDate] = []
     for found in _RELATIVE.finditer(own(text)):
-        meant = _meant(found, base)
-        if meant and not _told(text, found.end()):
-            out.append(When(found.start(), found.end(), found[0], _as_said(text, found, meant)))
+        meant = _date_meaning(found, base)
+        if meant and not _is_date_given(text, found.end()):
+            out.append(
+                RelativeDate(found.start(), found.end(), found[0], _as_said(text, found, meant))
+            )
     return tuple(out)
 
 
@@ -186,12 +188,12 @@ def _as_said(text: str, found: re.Match[str], meant: str) -> str:
     return meant[:1].upper() + meant[1:] if found[0][:1].isupper() else meant
 
 
-def _told(text: str, end: int) -> bool:
+def _is_date_given(text: str, end: int) -> bool:
     """Whether the date stands right behind the words, so that nothing is missing."""
     return re.match(r"\s*[(\[（,]\s*(?:on\s+)?(?:19|20)\d\d", text[end : end + 16]) is not None
 
 
-def _meant(found: re.Match[str], base: date) -> str:
+def _date_meaning(found: re.Match[str], base: date) -> str:
     if found["zh"]:
         return _wide(found, base)
     if found["day"]:
@@ -277,7 +279,7 @@ def _wide(found: re.Match[str], base: date) -> str:
     return _unit({-1: "last", 0: "this", 1: "next"}[step], said, base).partition(" ")[2]
 
 
-def expired(text: str, now: float) -> tuple[tuple[int, int, date], ...]:
+def expired_deadlines(text: str, now: float) -> tuple[tuple[int, int, date], ...]:
     """Deadlines in a text that have passed and are not marked as such."""
     seen = own(text)
     out: list[tuple[int, int, date]] = []

@@ -1,4 +1,6 @@
-"""The one reader of Markdown: which lines are headings, items, tables, code, and what is prose.
+"""The one Markdown reader, quoted spans included.
+
+The one reader of Markdown: which lines are headings, items, tables, code, and what is prose.
 
 CommonMark with tables, read by markdown-it-py. A block knows where its words stand in the text,
 without the marks of lists, quotations and headings before them. Every line that has a letter or a
@@ -183,13 +185,13 @@ def _may_have_code(text: str) -> bool:
 def _without_ticks(text: str) -> str:
     out: list[str] = []
     at = 0
-    for start, end in _ticked(text):
+    for start, end in _code_spans(text):
         out += [text[at:start], re.sub(r"[^\n]", "`", text[start:end])]
         at = end
     return "".join([*out, text[at:]])
 
 
-def _ticked(text: str) -> Iterator[tuple[int, int]]:
+def _code_spans(text: str) -> Iterator[tuple[int, int]]:
     """Code between backticks: a run of them, closed by a run as long in the same paragraph."""
     runs = [m.span() for m in _TICKS.finditer(text)]
     blanks = [m.start() for m in re.finditer(r"\n[ \t]*\n", text)]
@@ -242,3 +244,35 @@ def sections(text: str, first: int = 0) -> tuple[Section, ...]:
         Section(title, level, first + start, first + body, first + end)
         for (title, level, start, body), end in zip(found, ends, strict=True)
     )
+
+
+# --- Where a text quotes: in any of the usual quotes, or in backticks.
+#
+# The scan is linear. An apostrophe opens nothing, and a quote that is never closed is none.
+
+
+QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "「": "」", "『": "』"}
+
+
+def spans(text: str) -> list[tuple[int, int]]:
+    """Where quoted text stands, quotes included."""
+    found: list[tuple[int, int]] = []
+    hopeless: set[str] = set()
+    at = 0
+    while at < len(text):
+        mark = text[at]
+        close = QUOTES.get(mark)
+        opens = close is not None and mark not in hopeless
+        if opens and mark in "'\"" and at and text[at - 1].isalnum():
+            opens = text[at - 1] > "\u2e80"  # an apostrophe, but for scripts without spaces
+        if not opens or close is None:
+            at += 1
+            continue
+        end = text.find(close, at + 1)
+        if end < 0:
+            hopeless.add(mark)
+            at += 1
+        else:
+            found.append((at, end + 1))
+            at = end + 1
+    return found

@@ -1,4 +1,6 @@
-"""A text as the terms it is found by.
+"""Terms of a text, content words, Chinese variants.
+
+A text as the terms it is found by.
 
 Words are folded (case, width, accents) and stemmed. An identifier gives its parts and itself:
 `currentSessionID`, `current_session_id` and "current session id" meet. Scripts written without
@@ -20,8 +22,8 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from reverie.light import pattern
-from reverie.text.chinese import SIMPLIFIED
+from reverie.light import dataclass, pattern
+from reverie.text.safety import strip
 from reverie.text.stems import GERMAN, german, is_german, stem
 
 FUNCTION = frozenset(
@@ -140,7 +142,7 @@ def has_chinese(text: str) -> bool:
 
 def terms(text: str) -> list[str]:
     """The terms of a text in their order, function words left out."""
-    plain = list(_terms(folded(text)))
+    plain = list(_terms(fold_accents(text)))
     return list(_german(plain)) if is_german(text) else plain
 
 
@@ -153,7 +155,7 @@ def _german(found: list[str]) -> Iterator[str]:
                 yield other
 
 
-def folded(text: str) -> str:
+def fold_accents(text: str) -> str:
     """The text with compatible forms and accents made one; its case stays, for identifiers."""
     if text.isascii():
         return text
@@ -205,15 +207,17 @@ def pairs(run: str) -> Iterator[str]:
         yield run[n : n + 2]
 
 
-def asked(text: str) -> str:
+def query_text(text: str) -> str:
     """A query's text with the Chinese words of asking made spaces, where more than one sign of
     what they stood between is left."""
     if text.isascii():
         return text
-    return _RUN.sub(lambda run: _asked(run[0]) if _IS_DENSE.match(run[0]) else run[0], text)
+    return _RUN.sub(
+        lambda run: _strip_question_words(run[0]) if _IS_DENSE.match(run[0]) else run[0], text
+    )
 
 
-def _asked(run: str) -> str:
+def _strip_question_words(run: str) -> str:
     pieces = [piece for piece in _STOPS.split(run) if piece]
     if any(len(piece) == 1 for piece in pieces):
         pieces = [piece for piece in _LONG_STOPS.split(run) if piece]
@@ -222,3 +226,154 @@ def _asked(run: str) -> str:
 
 _STOPS = pattern("|".join(CHINESE))
 _LONG_STOPS = pattern("|".join(one for one in CHINESE if len(one) > 1))
+
+
+# --- Traditional Chinese characters and the simplified ones that stand for the same words.
+#
+# The commonest few hundred, for comparing: a text in either is found by the other. Where several
+# traditional characters have one simplified form they meet in it.
+
+
+_TRADITIONAL = (
+    "們個來這說時為會對過還後裡裏發經開學種現樣點動機實問題關應當從沒無見長間門頭電話東車"
+    "馬魚鳥龍書寫讀請誰讓給統設計資訊數據庫網絡頁檔夾檢測試驗錯誤執運環變碼編譯輯輸傳遞連"
+    "線結構組織類別屬選擇項單雙條歸節報務業產員團隊專戶號鎖權證認識記憶錄備註釋標準確僅與"
+    "於將並兩幾萬億歲廣場圖畫視聽觀覽顯響達進遠邊樓層級歷曆內處裝製複復雜簡舊親愛歡樂難離"
+    "轉換陳張劉國臺灣區縣鄉鎮島語詞課論議討訴訪診詢該詳談調講謝護貝負財貨費買賣貴質購贊趕"
+    "跡躍軟輕較載農辦邏郵釘鈕銀銷鍵鏈閉閱隨際雖雲靜韓順須預領額願顧風飛飯館驅體鬥鮮麗麥黃"
+    "齊齡優傷價儀儲兒創劃劇勞勝勢協衛參吳啟喚嘗嚴圍園壓壞夢獎媽婦孫寧寶審寬尋導屆岡幣幫廠"
+    "彈徑態慣懷戰戲拋掃採損搖擁擊擔擴擺攝敗敵斷暫極榮橋檯歐殘殺氣決況淨滿漢潛澤濟災煩熱燈"
+    "營爭狀獨獲畢異療盡監盤礎稱穩積窮競筆範築籤簽糾紀約紅純紙細終絕絲維綠緊緒緩練縮總續繼"
+    "罰習聯職腦腳膚臨舉華葉藍藝藥蘇術衝補規覺觸訂訓託許評詩誠誌諾謂謙譜豐貼賴賽輔輪轟遊違"
+    "遲適遷遺醫鐘鋼錢鐵閃陣陽階險隱雞霧頂頓頻顏飲養餘駐騎驚鬆鹽麼齒"
+)
+_SIMPLIFIED = (
+    "们个来这说时为会对过还后里里发经开学种现样点动机实问题关应当从没无见长间门头电话东车"
+    "马鱼鸟龙书写读请谁让给统设计资讯数据库网络页档夹检测试验错误执运环变码编译辑输传递连"
+    "线结构组织类别属选择项单双条归节报务业产员团队专户号锁权证认识记忆录备注释标准确仅与"
+    "于将并两几万亿岁广场图画视听观览显响达进远边楼层级历历内处装制复复杂简旧亲爱欢乐难离"
+    "转换陈张刘国台湾区县乡镇岛语词课论议讨诉访诊询该详谈调讲谢护贝负财货费买卖贵质购赞赶"
+    "迹跃软轻较载农办逻邮钉钮银销键链闭阅随际虽云静韩顺须预领额愿顾风飞饭馆驱体斗鲜丽麦黄"
+    "齐龄优伤价仪储儿创划剧劳胜势协卫参吴启唤尝严围园压坏梦奖妈妇孙宁宝审宽寻导届冈币帮厂"
+    "弹径态惯怀战戏抛扫采损摇拥击担扩摆摄败敌断暂极荣桥台欧残杀气决况净满汉潜泽济灾烦热灯"
+    "营争状独获毕异疗尽监盘础称稳积穷竞笔范筑签签纠纪约红纯纸细终绝丝维绿紧绪缓练缩总续继"
+    "罚习联职脑脚肤临举华叶蓝艺药苏术冲补规觉触订训托许评诗诚志诺谓谦谱丰贴赖赛辅轮轰游违"
+    "迟适迁遗医钟钢钱铁闪阵阳阶险隐鸡雾顶顿频颜饮养余驻骑惊松盐么齿"
+)
+
+SIMPLIFIED = str.maketrans(_TRADITIONAL, _SIMPLIFIED)
+
+
+# --- The words of a passage that carry what it says.
+#
+# Hard terms are what no paraphrase changes: numbers, names, identifiers, paths. Soft terms are the
+# other words, by their stem, without those that only join. Whether a passage denies is kept beside
+# them, since one word turns its meaning. A script without spaces gives a term a pair of signs. The
+# same text gives the same terms in any case, Markdown or white space.
+
+
+_WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff]+")
+_TOKEN = re.compile(
+    r"[^\W\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff]"
+    r"(?:[^\W\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff]|[./:@+'’#-](?=\w))*"
+    "|[\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff]+"
+)
+_LINK = re.compile(r"\]\((?:(?![A-Za-z][\w+.-]*:)[^()\s]*\.md(?:#[^()\s]*)?|([^()\s]*))\)")
+"""Where a link leads; to another memory, that is no word of the text."""
+_INSIDE = re.compile(r"[_/.:@#+]|[a-z][A-Z]|\d")
+_TERMS_PART = re.compile(r"[^\W_]+")
+SMALL = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        a an the this that these those there here it its it's is are was were be been being am
+        i me my we us our you your he him his she her they them their who whom which what
+        and or but nor so if then than as at by for from in into of off on onto out over to up
+        upon with within via per about above below under between through during while when where
+        why how has have had having do does did done doing will would shall should can could may
+        might must need also just only very too more most much many some any each every both all
+        such same other another own one ones well even still yet already again
+        because since though although however therefore thus hence
+        """,
+    )
+)
+DENIALS = frozenset(
+    re.findall(
+        r"\S+",
+        """not no never none neither nor without cannot can't don't doesn't didn't isn't aren't
+        wasn't weren't won't wouldn't shouldn't mustn't hasn't haven't hadn't couldn't nothing
+        nobody nowhere""",
+    )
+)
+_NO_WIDE = re.compile("不|没|無|无|未|勿|别|禁止|非")
+_SINCE = frozenset(
+    ("today", "yesterday", "tomorrow", "tonight", "now", "currently", "recently", "ago", "next")
+)
+"""Words that tell a time from where they were written; a date in their place says more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a passage says, as sets that can be compared."""
+
+    hard: frozenset[str]
+    soft: frozenset[str]
+    denies: bool
+    numbers: frozenset[str] = frozenset()  # those of the hard terms that are amounts or dates
+
+    @property
+    def all(self) -> frozenset[str]:
+        return self.hard | self.soft
+
+    def __len__(self) -> int:
+        return len(self.hard) + len(self.soft)
+
+
+def tokens(text: str) -> Iterator[str]:
+    """The words as they are written, without marks around them."""
+    seen = strip(text)
+    if not seen.isascii():
+        seen = unicodedata.normalize("NFKC", seen).replace("’", "'")
+    for found in _TOKEN.finditer(_LINK.sub(_target, seen)):
+        yield found[0].strip("_") or found[0]
+
+
+def _target(found: re.Match[str]) -> str:
+    return f"] {found[1] or ''} "
+
+
+def plain(text: str) -> str:
+    """The words in a row, lower case and one space apart: what is compared word by word."""
+    return " ".join(token.lower() for token in _parts(text))
+
+
+def _parts(text: str) -> Iterator[str]:
+    for token in tokens(text):
+        yield from _TERMS_PART.findall(token)
+
+
+def split_terms(text: str, *, titled: bool = False) -> Terms:
+    """The terms of a passage; in one that is `titled`, a capital letter makes no name."""
+    hard: set[str] = set()
+    soft: set[str] = set()
+    numbers: set[str] = set()
+    denies = False
+    for at, token in enumerate(tokens(text)):
+        low = token.lower()
+        if _WIDE.match(token):
+            soft.update(token[n : n + 2] for n in range(max(1, len(token) - 1)))
+            denies = denies or _NO_WIDE.search(token) is not None
+        elif low in DENIALS and token != "None":
+            denies = True
+        elif _INSIDE.search(token) and "'" not in token:
+            hard.add(low)
+            if token[0].isdigit():
+                numbers.add(low)
+        elif "-" in token or "'" in token:
+            soft.update(stem(p) for p in _TERMS_PART.findall(low) if len(p) > 1 and p not in SMALL)
+        elif (token.isupper() and len(token) > 1) or (token[0].isupper() and at and not titled):
+            hard.add(stem(low) if low not in SMALL else "")
+        elif low not in SMALL and low not in _SINCE and len(low) > 1:
+            soft.add(stem(low))
+    hard.discard("")
+    return Terms(frozenset(hard), frozenset(soft - hard), denies, frozenset(numbers))

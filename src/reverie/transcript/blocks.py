@@ -16,7 +16,7 @@ from hashlib import blake2b
 from typing import Any, TypeAlias, cast
 
 from reverie.errors import InvalidMessage
-from reverie.settings import Settings
+from reverie.settings.catalog import Settings
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Object: TypeAlias = "dict[str, Json]"
@@ -192,11 +192,11 @@ class Block:
             found = {k: text for k, (text, _) in members(self._raw).items()}
             if found.get(key) == raw:
                 return self
-        text = joined({**found, key: raw}) if key in found else added(self.raw, key, raw)
+        text = join_members({**found, key: raw}) if key in found else add_member(self.raw, key, raw)
         return block_from(text, {**self.value, key: parse(raw, "a member")})
 
 
-def joined(parts: Mapping[str, str]) -> str:
+def join_members(parts: Mapping[str, str]) -> str:
     """A JSON object's text from its members' texts."""
     return "{" + ",".join([f"{_key(k)}:{v}" for k, v in parts.items()]) + "}"
 
@@ -206,7 +206,7 @@ def _key(name: str) -> str:
     return dump(name)
 
 
-def added(raw: str, key: str, value: str) -> str:
+def add_member(raw: str, key: str, value: str) -> str:
     """A JSON object's text with one more member at its end."""
     body = raw.rstrip()[:-1].rstrip()
     comma = "" if body.endswith("{") else ","
@@ -226,7 +226,7 @@ def block_from(raw: str, value: Json) -> Block:
     if "cache_control" in value:
         parts = {k: text for k, (text, _) in members(raw).items() if k != "cache_control"}
         value = {k: v for k, v in value.items() if k != "cache_control"}
-        raw = joined(parts)
+        raw = join_members(parts)
     if "\n" in raw or "\r" in raw:  # only between tokens, where they are no part of the value
         raw = raw.replace("\r", " ").replace("\n", " ")
     if not raw.isascii():

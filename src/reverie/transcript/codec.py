@@ -25,7 +25,7 @@ from reverie.transcript.blocks import (
     block_from,
     dump,
     elements,
-    joined,
+    join_members,
     members,
     parse,
 )
@@ -111,8 +111,8 @@ def encode(entry: Entry) -> str:
         "type": dump(name),
     }
     if isinstance(record, Unknown):
-        return joined({**parts, **{k: raw for k, (raw, _) in _extra(record.raw).items()}})
-    return joined({**parts, **_body(record)})
+        return join_members({**parts, **{k: raw for k, (raw, _) in _extra(record.raw).items()}})
+    return join_members({**parts, **_body(record)})
 
 
 def _extra(raw: str) -> Members:
@@ -129,7 +129,9 @@ def _body(record: Record) -> dict[str, str]:
         elif part.name == "blocks":
             out["blocks"] = _array(cast("tuple[Block, ...]", value))
         elif isinstance(record, Replaced) and part.name == "by":
-            stands = [joined({"role": dump(s.role), "blocks": _array(s.blocks)}) for s in record.by]
+            stands = [
+                join_members({"role": dump(s.role), "blocks": _array(s.blocks)}) for s in record.by
+            ]
             out["by"] = f"[{','.join(stands)}]"
         elif value != part.default:
             out[part.name] = dump(_plain(value))
@@ -158,7 +160,7 @@ def _iso(at: float) -> str:
 def decode(text: str, load: Load = lambda _: None) -> Entry:
     """The entry a line holds; `load` gives the text of a blob, or None where it is lost."""
     found = _SAID.match(text)
-    entry = None if found is None else _said(text, found)
+    entry = None if found is None else _parse_message(text, found)
     if entry is not None:
         return entry
     values = parse(text, "a transcript line")
@@ -179,7 +181,7 @@ _SAID = pattern(
 _HEADER = frozenset({"v", "id", "parent", "at", "type", "blocks", "sum"})
 
 
-def _said(text: str, found: re.Match[str]) -> Entry | None:
+def _parse_message(text: str, found: re.Match[str]) -> Entry | None:
     """A message in the form that `encode` gives it, read in one go; None where it is not, or
     anything in it is unusual."""
     at = found.end()
@@ -199,7 +201,7 @@ def _said(text: str, found: re.Match[str]) -> Entry | None:
         if not isinstance(values, dict) or not _HEADER.isdisjoint(values):
             return None
         kind = NAMES[found[4]]
-        given = _given(kind, values)
+        given = _read_fields(kind, values)
         given["blocks"] = tuple(blocks)
         record = kind(**given)
     except (InvalidMessage, *_UNREADABLE, IndexError):
@@ -239,10 +241,12 @@ def is_later(record: Record) -> bool:
 
 
 def _make(kind: type[Record], text: str, values: Mapping[str, Json], load: Load) -> Record:
-    given = _given(kind, values)
+    given = _read_fields(kind, values)
     if kind is HeadSet:
         stored = [part for part in BLOBS if part in values]
-        return HeadSet(**{**given, **{part: _stored(part, values[part], load) for part in stored}})
+        return HeadSet(
+            **{**given, **{part: _load_part(part, values[part], load) for part in stored}}
+        )
     if kind in _WITH_BLOCKS:
         found = members(text)
         if "blocks" in found and kind is not Replaced:
@@ -256,7 +260,7 @@ _WITH_BLOCKS = frozenset({UserMessage, AssistantMessage, Attached, Replaced})
 _BLOB = pattern(r"[0-9a-f]{64}", re.ASCII)
 
 
-def _stored(part: str, value: Json, load: Load) -> str:
+def _load_part(part: str, value: Json, load: Load) -> str:
     """A part of the request's head, which must be what a request can be made of."""
     name = value.get("blob") if isinstance(value, dict) else None
     if not isinstance(name, str) or not _BLOB.fullmatch(name):
@@ -286,7 +290,7 @@ def _stand(raw: str) -> Stand:
 # --- each member as the type that its record has for it; TypeError for anything else
 
 
-def _given(kind: type, values: Mapping[str, Json]) -> dict[str, Any]:
+def _read_fields(kind: type, values: Mapping[str, Json]) -> dict[str, Any]:
     readers = _READERS[kind]
     return {name: readers[name](value) for name, value in values.items() if name in readers}
 

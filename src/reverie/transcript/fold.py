@@ -2,7 +2,7 @@
 
 `apply(view, entry)` is pure and total over the union of records, and costs the same
 however long the transcript is; only a record that moves the prefix (it names something
-already sent) rebuilds it, in `reverie.transcript.moves`. `fold` is `apply` over all
+already sent) rebuilds it, in `reverie.transcript.rewrites`. `fold_entries` is `apply` over all
 entries, following the chain that ends in the last leaf. No clock, no I/O, no settings.
 """
 
@@ -11,16 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from reverie.transcript.messages import Item, Message, Piece, interrupted, message, missing_start
-from reverie.transcript.moves import (
-    as_decided,
-    decided,
-    forgotten,
-    head_set,
-    is_stale,
-    moved,
-    refused,
-    replaced,
+from reverie.transcript.messages import (
+    Item,
+    Message,
+    SentBlock,
+    interrupted_item,
+    message,
+    missing_start,
 )
 from reverie.transcript.records import (
     CHAIN_SCOPED,
@@ -41,19 +38,29 @@ from reverie.transcript.records import (
     UserMessage,
     WordsRemoved,
 )
-from reverie.transcript.view import EMPTY, Call, Roll, Trail, View, copied, put
+from reverie.transcript.rewrites import (
+    as_decided,
+    fold_decision,
+    fold_refusal,
+    fold_removal,
+    fold_replacement,
+    head_set,
+    is_stale,
+    move_prefix,
+)
+from reverie.transcript.view import EMPTY, Call, IndexedList, Trail, View, copy_view, put
 
 _Folds: TypeAlias = Callable[[View, Entry, Any], View]
 
 
-def fold(entries: Iterable[Entry], base: View = EMPTY) -> View:
+def fold_entries(entries: Iterable[Entry], base: View = EMPTY) -> View:
     """The view of a whole transcript: the chain of its last leaf, and all session records."""
     unique: dict[str, Entry] = {}
     for entry in entries:
         unique.setdefault(entry.id, entry)
     ordered = list(unique.values())
     chain = _chain(ordered)
-    view = base if base is EMPTY else put(copied(base), base=base)
+    view = base if base is EMPTY else put(copy_view(base), base=base)
     for entry in ordered:
         view = _step(view, entry, entry.on_chain and entry.id not in chain)
     return view
@@ -64,7 +71,7 @@ def apply(view: View, entry: Entry) -> View:
     leaf = view.leaf
     if entry.parent != leaf and leaf and entry.on_chain:
         known = view.entries.place(entry.id) is not None
-        return view if known else fold([*view.entries, entry], view.base or EMPTY)
+        return view if known else fold_entries([*view.entries, entry], view.base or EMPTY)
     return _step(view, entry, off_chain=False)
 
 
@@ -73,7 +80,7 @@ def expecting(view: View, message: UserMessage) -> View:
     to keep. It shares no list that the next record will grow."""
     start = min(view.run, view.sent_items)
     ahead = put(
-        copied(view),
+        copy_view(view),
         items=Trail(view.items.since(start)),
         closed=Trail[Message](),
         run=view.run - start,
@@ -86,9 +93,9 @@ def expecting(view: View, message: UserMessage) -> View:
 def branch(parent: View, started: Entry) -> View:
     """The view of a fork at its start: the parent's conversation, a transcript of its own."""
     base = put(
-        copied(parent),
+        copy_view(parent),
         base=None,
-        entries=Roll(),
+        entries=IndexedList(),
         leaf="",
         journal_leaf="",
         sent=None,
@@ -97,7 +104,7 @@ def branch(parent: View, started: Entry) -> View:
         marks=parent.in_flight or parent.marks,
         in_flight=(),
     )
-    return apply(put(copied(base), base=base), started)
+    return apply(put(copy_view(base), base=base), started)
 
 
 def _chain(entries: Sequence[Entry]) -> set[str]:
@@ -128,7 +135,7 @@ def _step(view: View, entry: Entry, off_chain: bool) -> View:
     entries = view.entries.push(entry)
     if entries is view.entries:
         return view
-    new = copied(view)
+    new = copy_view(view)
     new.entries = entries
     record = entry.record
     kind = record.__class__
@@ -137,7 +144,7 @@ def _step(view: View, entry: Entry, off_chain: bool) -> View:
         if off_chain:
             return new
         if view.journal_leaf != entry.parent and view.journal_leaf:
-            new = moved(new, "rewound", 0)
+            new = move_prefix(new, "rewound", 0)
         new.leaf = entry.id
     folds = _FOLDS.get(kind)
     return folds(new, entry, record) if folds else new
@@ -164,7 +171,7 @@ def _push(view: View, item: Item) -> View:
 
 def _user(view: View, entry: Entry, record: UserMessage) -> View:
     source = entry.id
-    pieces: list[Piece] = []
+    pieces: list[SentBlock] = []
     still_open = list(view.open_calls)
     for i, block in enumerate(record.blocks):
         if block.type == "tool_result":
@@ -175,9 +182,9 @@ def _user(view: View, entry: Entry, record: UserMessage) -> View:
             decision = view.decisions.get(call)
             if decision is not None and is_stale(block, decision):
                 view.decisions, decision = view.decisions.without(call), None
-            pieces.append(Piece(as_decided(block, decision), source, i))
+            pieces.append(SentBlock(as_decided(block, decision), source, i))
         elif not block.blank:
-            pieces.append(Piece(block, source, i))
+            pieces.append(SentBlock(block, source, i))
     if not pieces:
         return view
     view = _push(view, Item(source, "user", tuple(pieces)))
@@ -191,7 +198,7 @@ def _assistant(view: View, entry: Entry, record: AssistantMessage) -> View:
     if view.open_calls:
         view = _close_calls(view)
     source = entry.id
-    pieces: list[Piece] = []
+    pieces: list[SentBlock] = []
     calls: list[str] = []
     for i, block in enumerate(record.blocks):
         if block.type == "tool_use":
@@ -202,7 +209,7 @@ def _assistant(view: View, entry: Entry, record: AssistantMessage) -> View:
             name = block.get("name")
             view.calls = view.calls.put(call, Call(call, name, source))
             view.called = {**view.called, name: view.called.get(name, 0) + 1}
-        pieces.append(Piece(block, source, i))
+        pieces.append(SentBlock(block, source, i))
     if not pieces:
         return view
     if not view.items.length:
@@ -217,8 +224,8 @@ def _assistant(view: View, entry: Entry, record: AssistantMessage) -> View:
     return view
 
 
-def _attached(view: View, entry: Entry, record: Attached) -> View:
-    pieces = tuple(Piece(b, entry.id, i) for i, b in enumerate(record.blocks) if not b.blank)
+def _fold_attachment(view: View, entry: Entry, record: Attached) -> View:
+    pieces = tuple(SentBlock(b, entry.id, i) for i, b in enumerate(record.blocks) if not b.blank)
     item = Item(entry.id, "user", pieces, "attached")
     if not pieces:
         return view
@@ -230,11 +237,11 @@ def _attached(view: View, entry: Entry, record: Attached) -> View:
 def _close_calls(view: View) -> View:
     """Give every call still open a result that says it was interrupted."""
     last = view.items[view.items.length - 1].id
-    view = _push(view, interrupted(view.open_calls, last))
+    view = _push(view, interrupted_item(view.open_calls, last))
     return put(view, open_calls=())
 
 
-def _sent(view: View, _: Entry, record: Sent) -> View:
+def _fold_request(view: View, _: Entry, record: Sent) -> View:
     if record.last != view.leaf:  # it left from a branch that was abandoned since
         return put(view, sent=record)
     if view.open_calls:
@@ -244,7 +251,7 @@ def _sent(view: View, _: Entry, record: Sent) -> View:
     return view
 
 
-def _noted(name: str) -> _Folds:
+def _fold_newest(name: str) -> _Folds:
     """A record that is remembered by its newest alone."""
     return lambda view, _, record: put(view, **{name: record})
 
@@ -253,11 +260,11 @@ def _turn(view: View, _: Entry, __: TurnEnded) -> View:
     return put(view, turns=view.turns + 1)
 
 
-def _recalled(view: View, _: Entry, record: Recalled) -> View:
+def _fold_recall(view: View, _: Entry, record: Recalled) -> View:
     return put(view, recalled=(*view.recalled, record))
 
 
-def _failed(view: View, _: Entry, record: Failed) -> View:
+def _fold_failure(view: View, _: Entry, record: Failed) -> View:
     failures = view.compaction_failures + (record.layer == "compaction")
     return put(view, compaction_failures=failures)
 
@@ -265,18 +272,18 @@ def _failed(view: View, _: Entry, record: Failed) -> View:
 _FOLDS: Mapping[type, _Folds] = {
     UserMessage: _user,
     AssistantMessage: _assistant,
-    ResultDecided: decided,
-    Sent: _sent,
-    RequestRefused: refused,
-    Attached: _attached,
-    Replaced: replaced,
+    ResultDecided: fold_decision,
+    Sent: _fold_request,
+    RequestRefused: fold_refusal,
+    Attached: _fold_attachment,
+    Replaced: fold_replacement,
     HeadSet: head_set,
-    Started: _noted("started"),
-    WordsRemoved: forgotten,
+    Started: _fold_newest("started"),
+    WordsRemoved: fold_removal,
     TurnEnded: _turn,
-    NotesTaken: _noted("notes"),
-    Extracted: _noted("extracted"),
-    Recalled: _recalled,
-    Failed: _failed,
+    NotesTaken: _fold_newest("notes"),
+    Extracted: _fold_newest("extracted"),
+    Recalled: _fold_recall,
+    Failed: _fold_failure,
 }
 """By class, since every round folds four; what is not here changes nothing but the entries."""

@@ -4,8 +4,8 @@
 changes. No clock, no I/O, no settings.
 
 Its lists and maps share what they have in common: a `Trail` is a shared list and a length, a
-`Roll` one with an index, a `VersionedMap` a map with a past. Growing the newest one costs the
-same however long it is; growing an older one copies first, so a value once handed out never
+`IndexedList` one with an index, a `PersistentMap` a map with a past. Growing the newest one costs
+the same however long it is; growing an older one copies first, so a value once handed out never
 changes. None is meant for several threads.
 """
 
@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, overload
 
 from reverie.transcript.blocks import Block, block_from, elements
-from reverie.transcript.messages import Item, Message, interrupted, message
+from reverie.transcript.messages import Item, Message, interrupted_item, message
 from reverie.transcript.records import (
     Entry,
     Extracted,
@@ -35,7 +35,7 @@ from reverie.transcript.records import (
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-N = TypeVar("N", bound="HasId")
+N = TypeVar("N", bound="Identified")
 _Past: TypeAlias = "tuple[int, V | None, _Past[V] | None]"  # when it was set, to what, and before
 _blank: Any = object.__new__
 
@@ -102,14 +102,14 @@ class Trail(Generic[T]):
         return f"Trail({self[:]!r})"
 
 
-class HasId(Protocol):
+class Identified(Protocol):
     """What a roll holds."""
 
     @property
     def id(self) -> str: ...
 
 
-class Roll(Trail[N]):
+class IndexedList(Trail[N]):
     """A trail whose items are also found by their ids, each of which is there once."""
 
     __slots__ = ("_places",)
@@ -118,7 +118,7 @@ class Roll(Trail[N]):
         super().__init__()
         self._places: dict[str, int] = {}
 
-    def push(self, item: N) -> Roll[N]:
+    def push(self, item: N) -> IndexedList[N]:
         """The same roll with `item` behind the others, or itself where its id is there."""
         shared, places, length, ident = self._shared, self._places, self.length, item.id
         if places.get(ident, length) < length:
@@ -128,7 +128,7 @@ class Roll(Trail[N]):
             places = {known.id: at for at, known in enumerate(shared)}
         shared.append(item)
         places[ident] = length
-        new: Roll[N] = _blank(Roll)
+        new: IndexedList[N] = _blank(IndexedList)
         new._shared, new._places, new.length = shared, places, length + 1
         return new
 
@@ -149,7 +149,7 @@ class Roll(Trail[N]):
         return None if place is None else self._shared[place]
 
 
-class VersionedMap(Generic[K, V]):
+class PersistentMap(Generic[K, V]):
     """An immutable map; each key remembers when it was set, so older versions stay true."""
 
     __slots__ = ("_kept", "_length", "_order")
@@ -159,25 +159,25 @@ class VersionedMap(Generic[K, V]):
         self._kept: dict[K, _Past[V]] = {}
         self._length = 0
 
-    def put(self, key: K, value: V) -> VersionedMap[K, V]:
+    def put(self, key: K, value: V) -> PersistentMap[K, V]:
         """The same map with `key` set to `value`."""
         return self._set(key, value)
 
-    def without(self, key: K) -> VersionedMap[K, V]:
+    def without(self, key: K) -> PersistentMap[K, V]:
         """The same map without `key`."""
         return self._set(key, None)
 
-    def _set(self, key: K, value: V | None) -> VersionedMap[K, V]:
+    def _set(self, key: K, value: V | None) -> PersistentMap[K, V]:
         order, kept, length = self._order, self._kept, self._length
         if len(order) != length or not length:
-            order, kept = self._copied()
+            order, kept = self._copy_entries()
         order.append(key)
         kept[key] = (length, value, kept.get(key))
-        new: VersionedMap[K, V] = _blank(VersionedMap)
+        new: PersistentMap[K, V] = _blank(PersistentMap)
         new._order, new._kept, new._length = order, kept, length + 1
         return new
 
-    def _copied(self) -> tuple[list[K], dict[K, _Past[V]]]:
+    def _copy_entries(self) -> tuple[list[K], dict[K, _Past[V]]]:
         order = self._order[: self._length]
         kept: dict[K, _Past[V]] = {}
         for key in order:
@@ -211,9 +211,9 @@ class VersionedMap(Generic[K, V]):
                 yield key, value
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, VersionedMap):
+        if not isinstance(other, PersistentMap):
             return False
-        return dict(self.items()) == dict(cast("VersionedMap[K, V]", other).items())
+        return dict(self.items()) == dict(cast("PersistentMap[K, V]", other).items())
 
     def __hash__(self) -> int:
         return hash(self._length)
@@ -240,7 +240,7 @@ class View:
     frozen nor slotted because each record makes one, and a copied dict is the quickest."""
 
     base: View | None = None  # a fork's parent, as it was at the fork
-    entries: Roll[Entry] = field(default_factory=Roll[Entry])
+    entries: IndexedList[Entry] = field(default_factory=IndexedList[Entry])
     leaf: str = ""
     journal_leaf: str = ""
     started: Started | None = None
@@ -257,11 +257,11 @@ class View:
     reread: int = 0  # the live tokens each of them answered to, added up
     sealed_last: bool = False  # whether `sealed` ends right there, on a block that takes a mark
     waiting: tuple[Item, ...] = ()  # attachments with no unsent user message yet
-    calls: VersionedMap[str, Call] = field(default_factory=VersionedMap[str, Call])
+    calls: PersistentMap[str, Call] = field(default_factory=PersistentMap[str, Call])
     open_calls: tuple[str, ...] = ()
     called: Mapping[str, int] = field(default_factory=dict[str, int])  # calls by tool
-    decisions: VersionedMap[str, ResultDecided] = field(
-        default_factory=VersionedMap[str, ResultDecided]
+    decisions: PersistentMap[str, ResultDecided] = field(
+        default_factory=PersistentMap[str, ResultDecided]
     )
 
     sent: Sent | None = None
@@ -317,7 +317,7 @@ class View:
         results for interrupted calls."""
         run, before = self.items.since(self.run), self.closed.last
         if self.open_calls and complete:
-            result = interrupted(self.open_calls, run[-1].id)
+            result = interrupted_item(self.open_calls, run[-1].id)
             if run[0].role == "assistant":
                 before = message(run, before)
                 return before, message([result], before)
@@ -328,7 +328,7 @@ class View:
 EMPTY = View()
 
 
-def copied(view: View) -> View:
+def copy_view(view: View) -> View:
     """A view of its own to work on: it may be changed until it is handed out."""
     new: View = _blank(View)
     new.__dict__ = view.__dict__.copy()

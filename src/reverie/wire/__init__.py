@@ -10,18 +10,17 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
-        "adopting": "adopt",
-        "cache_breaks": "Break BreakWatch ChangedPart compared diagnosed watch_entries",
-        "chat": "ChatAnswer",
-        "failures": "Setback from_event from_status said",
-        "forms": "called edited",
-        "messages": "Assembly",
-        "native": "native_block",
-        "openai": "reasons",
-        "reading": "Format content_blocks format_of heard value_of",
+        "cache_breaks": "CacheBreak CacheBreakDetector ChangedPart compare_requests "
+        "diagnose_break watch_entries",
+        "chat": "ChatAssembler",
+        "failures": "FailedAttempt from_event from_status parse_error_body",
+        "forms": "edit_message parse_call",
+        "lists": "Format adopt content_blocks format_of parse_message value_of",
+        "messages": "MessagesAssembler",
+        "openai": "native_block reasons",
         "reply": "Addable Delta Observable Reply ToolCall as_reply tool_result user",
         "request": "Difference LONG NO_HEAD Request SHORT UNSTREAMED chain_at render so_far",
-        "responses": "ResponsesAnswer",
-        "sse": "BadStream Events LARGEST ServerEvent",
+        "responses": "ResponsesAssembler",
+        "stream": "BadStream EventParser LARGEST ServerEvent",
     },
 )

@@ -1,12 +1,11 @@
 """Cache breaks: which answer read less from the prompt cache than it should have, and why.
 
-`BreakWatch` is a value that is told of each request and each answer. It expects an answer to
-read what the last one read and wrote; a clear drop that no announced change explains is
-a `Break`. The break names the first changed block and byte where both requests are at
-hand, the part alone where only digests are, the lifetime that ran out, or the provider,
-and carries the provider's own diagnosis. `watch_entries` does the same over a recorded
-transcript. Pure: no clock, no I/O. It changes no request and never raises over what a
-provider says.
+`CacheBreakDetector` is a value that is told of each request and each answer. It expects an answer
+to read what the last one read and wrote; a clear drop that no announced change explains is a
+`CacheBreak`. The break names the first changed block and byte where both requests are at hand, the
+part alone where only digests are, the lifetime that ran out, or the provider, and carries the
+provider's own diagnosis. `watch_entries` does the same over a recorded transcript. Pure: no clock,
+no I/O. It changes no request and never raises over what a provider says.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from typing import Literal, TypeAlias
 
 from reverie.errors import InvalidMessage
 from reverie.light import dataclass
-from reverie.settings import DEFAULTS, Settings
-from reverie.text.difference import first_byte
+from reverie.settings.catalog import DEFAULTS, Settings
+from reverie.text.format import first_byte
 from reverie.transcript.blocks import Json, elements, members, parse
 from reverie.transcript.fold import apply
-from reverie.transcript.messages import Piece
+from reverie.transcript.messages import SentBlock
 from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Parts, Sent, Usage
 from reverie.transcript.view import EMPTY, View
 from reverie.wire.request import Difference, Request, chain_at, render
@@ -83,7 +82,7 @@ class ChangedPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class CacheBreak:
     """One answer that read less than was cached, with all that is known of the reason."""
 
     expected: int
@@ -128,7 +127,7 @@ class Break:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class CachedPrefix:
     """What the last answered request left in the provider's cache."""
 
     what: What
@@ -139,26 +138,26 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class BreakWatch:
+class CacheBreakDetector:
     """The watch over one conversation; a fork is watched from its parent's value on."""
 
     settings: Settings = DEFAULTS
-    left: Left | None = None
+    left: CachedPrefix | None = None
     asked: tuple[What, float] | None = None
     reasons: tuple[str, ...] = ()  # announced since the last answer
 
-    def announced(self, *reasons: str) -> BreakWatch:
+    def announced(self, *reasons: str) -> CacheBreakDetector:
         """The prefix moves, and this is why: the next answer sets a new baseline."""
         said = tuple(r for r in reasons if r != UNSAID)
         return replace(self, reasons=(*self.reasons, *said)) if said else self
 
-    def sent(self, what: What, at: float, moved: Sequence[str] = ()) -> BreakWatch:
+    def sent(self, what: What, at: float, moved: Sequence[str] = ()) -> CacheBreakDetector:
         """A request leaves. One that stays without an answer keeps its announcements."""
         return replace(self.announced(*moved), asked=(what, at))
 
     def answered(
         self, usage: Usage | None, diagnostics: str = "null", applied: str = "[]"
-    ) -> tuple[BreakWatch, Break | None]:
+    ) -> tuple[CacheBreakDetector, CacheBreak | None]:
         """The answer to the last request: its usage, the provider's diagnosis of the cache
         and the edits it applied to the context, as the JSON texts of a reply."""
         if self.asked is None:
@@ -166,47 +165,47 @@ class BreakWatch:
         what, at = self.asked
         left = self.left
         calm = left is not None and not self.reasons and _same(applied, left.applied)
-        found: Break | None = None
+        found: CacheBreak | None = None
         if left is not None and calm and usage is not None:
-            found = self._judged(left, what, at, usage, diagnosed(diagnostics))
-        new = Left(what, at, applied=applied)
+            found = self._judge_usage(left, what, at, usage, diagnose_break(diagnostics))
+        new = CachedPrefix(what, at, applied=applied)
         if usage is not None:
             kept = left.long if left is not None and calm and usage.read >= left.long else 0
             cached = usage.read + usage.written
             new = replace(new, tokens=cached, long=min(cached, kept + usage.written_1h))
         elif left is not None and calm:
             new = replace(new, tokens=left.tokens, long=left.long)
-        return BreakWatch(self.settings, new), found
+        return CacheBreakDetector(self.settings, new), found
 
-    def _judged(
-        self, left: Left, what: What, at: float, usage: Usage, diagnosis: Diagnosis | None
-    ) -> Break | None:
-        if not self._dropped(left.tokens, usage.read):
+    def _judge_usage(
+        self, left: CachedPrefix, what: What, at: float, usage: Usage, diagnosis: Diagnosis | None
+    ) -> CacheBreak | None:
+        if not self._has_dropped(left.tokens, usage.read):
             return None
         idle = max(0.0, at - left.at)
         alive, expired = self._alive(left, idle)
-        change, certain = compared(left.what, what)
+        change, certain = compare_requests(left.what, what)
         cause: Cause = "provider"
         if change is not None:
             cause = "changed"
-        elif not self._dropped(alive, usage.read):
+        elif not self._has_dropped(alive, usage.read):
             cause = "expired"
         elif not certain and diagnosis is not None and diagnosis.part:
             cause, change = "changed", ChangedPart(diagnosis.part)
         elif not certain:
             cause = "unknown"
-        return Break(
+        return CacheBreak(
             left.tokens, usage.read, cause, change, idle, expired, diagnosis, what.source, at
         )
 
-    def _dropped(self, expected: int, read: int) -> bool:
+    def _has_dropped(self, expected: int, read: int) -> bool:
         drop = expected - read
         if drop <= 0 or drop < self.settings.cache_break_tokens:
             return False
         # a quotient is rounded once, so that a drop of exactly the share counts
         return drop / expected >= self.settings.cache_break_share
 
-    def _alive(self, left: Left, idle: float) -> tuple[int, str]:
+    def _alive(self, left: CachedPrefix, idle: float) -> tuple[int, str]:
         """How much must still be cached after so long a pause, and what has expired.
         A provider without marks does not tell its lifetimes: nothing is taken for expired."""
         lifetimes = {
@@ -221,16 +220,16 @@ class BreakWatch:
 
 
 def watch_entries(
-    entries: Iterable[Entry], watch: BreakWatch | None = None, base: View = EMPTY
-) -> list[Break]:
+    entries: Iterable[Entry], watch: CacheBreakDetector | None = None, base: View = EMPTY
+) -> list[CacheBreak]:
     """All breaks of a recorded transcript. Each request is rendered again and taken for
     what was sent where its digests agree; where they do not, the digests alone speak.
     For a fork: its parent's watch where it starts, and its view's `base`."""
-    start = watch or BreakWatch()
+    start = watch or CacheBreakDetector()
     view = base if base is EMPTY else replace(base, base=base)
-    watches: dict[str, BreakWatch] = {}
+    watches: dict[str, CacheBreakDetector] = {}
     source = ""
-    found: list[Break] = []
+    found: list[CacheBreak] = []
     for entry in entries:
         if view.entries.place(entry.id) is not None:
             continue
@@ -257,7 +256,7 @@ def _what(view: View, record: Sent) -> What:
 # --- the provider's word
 
 
-def diagnosed(text: str) -> Diagnosis | None:
+def diagnose_break(text: str) -> Diagnosis | None:
     """A provider's diagnosis from its JSON text; None where it says nothing of a miss.
     Takes `{"cache_miss_reason": {"type": …}}` and `{"type": "cache_miss", "reason": …}`."""
     try:
@@ -285,7 +284,7 @@ def _same(a: str, b: str) -> bool:
 # --- comparing
 
 
-def compared(before: What, after: What) -> tuple[ChangedPart | None, bool]:
+def compare_requests(before: What, after: What) -> tuple[ChangedPart | None, bool]:
     """The first change from one request to a later one, and whether all could be compared."""
     if isinstance(before, Request) and isinstance(after, Request):
         return _head_change(before.head, after.head) or _message_change(before, after), True
@@ -357,7 +356,7 @@ def _message_change(before: Request, after: Request) -> ChangedPart | None:
     return ChangedPart("messages")
 
 
-def _flat(request: Request) -> Iterator[tuple[str, int, int, Piece]]:
+def _flat(request: Request) -> Iterator[tuple[str, int, int, SentBlock]]:
     for number, message in enumerate(request.messages()):
         for index, piece in enumerate(message.pieces):
             yield message.role, number, index, piece

@@ -1,6 +1,6 @@
 """Chat completions: the format of OpenAI's older API and of most local servers.
 
-`body` writes our request in it, `ChatAnswer` reads what comes back. The messages stand
+`body` writes our request in it, `ChatAssembler` reads what comes back. The messages stand
 last in the body, so that a longer conversation begins with the bytes of a shorter one.
 A message that says more than our blocks can (reasoning, annotations, the server's own
 names of calls) is kept and sent back verbatim to the same model; see `native`.
@@ -25,28 +25,29 @@ from reverie.transcript.blocks import (
     text_block,
 )
 from reverie.transcript.records import Usage
-from reverie.wire.calls import cut_call, input_text, was_cut
 from reverie.wire.failures import from_event
-from reverie.wire.grow import Growing
-from reverie.wire.native import conversation, native_block, unique_ids
 from reverie.wire.openai import (
     CHOICES,
     arguments,
     common_options,
+    conversation,
     effort,
     file_of,
     image_url,
     member,
+    native_block,
     own_options,
     result_images,
     result_text,
     system_text,
     tools,
+    unique_ids,
     usage_of,
     words,
 )
 from reverie.wire.reply import Delta, Reply
 from reverie.wire.request import Request
+from reverie.wire.stream import PartialObject, cut_call, input_text, was_cut
 
 PROVIDER = "openai-chat"
 PATH = "/chat/completions"
@@ -161,14 +162,14 @@ def _call(one: Block) -> str:
 
 
 @dataclass(slots=True)
-class ChatAnswer:
+class ChatAssembler:
     """An answer on its way. Only the first choice counts: no more are asked for."""
 
     request: Request | None  # what it answers; None leaves the names of its calls as they are
     where: str
-    message: Growing = field(default_factory=lambda: Growing({"role": ['"assistant"']}))
-    calls: list[tuple[Json, Growing, Growing]] = field(
-        default_factory=list[tuple[Json, Growing, Growing]]
+    message: PartialObject = field(default_factory=lambda: PartialObject({"role": ['"assistant"']}))
+    calls: list[tuple[Json, PartialObject, PartialObject]] = field(
+        default_factory=list[tuple[Json, PartialObject, PartialObject]]
     )
     finish: str = ""
     id: str = ""
@@ -223,7 +224,7 @@ class ChatAnswer:
         if place is None and index is None and not named and self.calls:
             place = self.calls[-1]
         if place is None:
-            place = (index, Growing(), Growing())
+            place = (index, PartialObject(), PartialObject())
             self.calls.append(place)
         _, whole, function = place
         for key, (text, value) in members(raw).items():

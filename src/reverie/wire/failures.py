@@ -67,7 +67,7 @@ _LENGTHS = tuple((re.compile(p, re.IGNORECASE | re.DOTALL), a, b) for p, a, b in
 _LENGTH_CODES = frozenset({"context_length_exceeded", "request_too_large"})
 
 
-class Setback(Exception):
+class FailedAttempt(Exception):
     """One try failed: the error to raise, whether another try may help, what wait was asked."""
 
     def __init__(self, error: ProviderError, *, retry: bool, after: str = "") -> None:
@@ -87,21 +87,21 @@ class ProviderWords:
     page: bool = False  # a web page stood where an answer should be
 
 
-def quoted(text: str) -> str:
+def quote_line(text: str) -> str:
     """Words of a stranger, fit for one line of a terminal."""
     return cut_line("".join(c if c.isprintable() else " " for c in text), QUOTED)
 
 
-def said(body: str) -> ProviderWords:
+def parse_error_body(body: str) -> ProviderWords:
     """What an error body says, whatever its shape."""
     text = body.strip()
     if text[:1] == "<":
         title = re.search(r"<title[^>]*>(.{0,400}?)</title>", text, re.IGNORECASE | re.DOTALL)
-        return ProviderWords(quoted(html.unescape(title[1])) if title else "", page=True)
+        return ProviderWords(quote_line(html.unescape(title[1])) if title else "", page=True)
     try:
         value = parse(text)
     except InvalidMessage:
-        return ProviderWords(quoted(text))
+        return ProviderWords(quote_line(text))
     return said_in(value)
 
 
@@ -109,7 +109,7 @@ def said_in(value: Json) -> ProviderWords:
     """The same for a body already read."""
     found = value.get("error", value) if isinstance(value, dict) else value
     if isinstance(found, str):
-        return ProviderWords(quoted(found))
+        return ProviderWords(quote_line(found))
     if not isinstance(found, dict):
         return ProviderWords("")
     details = found.get("details")
@@ -117,7 +117,7 @@ def said_in(value: Json) -> ProviderWords:
     code = code or found.get("code")
     message, kind = found.get("message"), found.get("type")
     return ProviderWords(
-        quoted(message) if isinstance(message, str) else "",
+        quote_line(message) if isinstance(message, str) else "",
         kind if isinstance(kind, str) else "",
         code if isinstance(code, str) else "",
     )
@@ -125,7 +125,7 @@ def said_in(value: Json) -> ProviderWords:
 
 def from_status(
     status: int, words: ProviderWords, headers: Mapping[str, str], where: str
-) -> Setback:
+) -> FailedAttempt:
     """The failure that an answer with an error status stands for."""
     error = _error(status, words, where)
     wish = headers.get("x-should-retry", "")
@@ -135,41 +135,41 @@ def from_status(
     elif wish in ("true", "false"):
         retry = wish == "true"
     after = headers.get("retry-after", "")
-    return Setback(error, retry=retry, after=after)
+    return FailedAttempt(error, retry=retry, after=after)
 
 
-def from_event(value: Json, where: str) -> Setback:
+def from_event(value: Json, where: str) -> FailedAttempt:
     """The failure that an error inside a stream stands for."""
     words = said_in(value)
     status = STATUS_OF.get(words.code) or STATUS_OF.get(words.kind) or 500
     return from_status(status, words, {}, where)
 
 
-def malformed(what: str, where: str) -> Setback:
+def malformed_answer(what: str, where: str) -> FailedAttempt:
     """An answer that cannot be read; another try may bring a whole one."""
     error = ProviderError(
         f"the provider's answer cannot be read: {what}",
         where=where,
         do="If it stays so, check the base URL and any proxy in between",
     )
-    return Setback(error, retry=True)
+    return FailedAttempt(error, retry=True)
 
 
-def broken_off(what: str, where: str) -> Setback:
+def broken_off(what: str, where: str) -> FailedAttempt:
     """A stream that ended before the answer was whole."""
     error = Unreachable(
         f"the provider's answer broke off: {what}", where=where, do="Try again; nothing was lost"
     )
-    return Setback(error, retry=True)
+    return FailedAttempt(error, retry=True)
 
 
-def unreachable(what: str, where: str, *, retry: bool = True) -> Setback:
+def unreachable(what: str, where: str, *, retry: bool = True) -> FailedAttempt:
     error = Unreachable(
-        f"the provider cannot be reached: {quoted(what)}",
+        f"the provider cannot be reached: {quote_line(what)}",
         where=where,
         do="Check the network and the base URL",
     )
-    return Setback(error, retry=retry)
+    return FailedAttempt(error, retry=retry)
 
 
 def _error(status: int, words: ProviderWords, where: str) -> ProviderError:

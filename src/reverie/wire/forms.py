@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from reverie.transcript.blocks import Block, text_of
-from reverie.wire.reading import TEXTS, Format, value_of
+from reverie.wire.lists import TEXTS, Format, value_of
 
 OUTPUTS = ("function_call_output", "custom_tool_call_output")
 MARK = "cache_control"
 _UNMARKABLE = ("thinking", "redacted_thinking")
 
 
-def said(text: str, form: Format) -> dict[str, Any]:
+def user_message(text: str, form: Format) -> dict[str, Any]:
     """A message of the user's."""
     if form == "messages":
         return {"role": "user", "content": [{"type": "text", "text": text}]}
@@ -49,7 +49,7 @@ def answer(call: str, text: str, form: Format, *, is_error: bool = False) -> dic
     return {**made, "is_error": True} if is_error else made
 
 
-def edited(
+def edit_message(
     message: object, form: Format, contents: Mapping[int, Block], gone: Sequence[int]
 ) -> dict[str, Any] | None:
     """A copy of a message with other contents for some results and without some blocks;
@@ -90,7 +90,7 @@ def _output(old: object, block: Block) -> object:
 # --- marks
 
 
-def marked(message: object) -> dict[str, Any] | None:
+def with_cache_mark(message: object) -> dict[str, Any] | None:
     """A copy with a cache mark on its last block; None where that takes none."""
     value = value_of(message)
     content = value.get("content")
@@ -141,7 +141,7 @@ def tool_parameters(tool: object) -> dict[str, Any]:
     return cast("dict[str, Any]", known) if isinstance(known, dict) else {}
 
 
-def called(call: object) -> tuple[Format, str, str, object]:
+def parse_call(call: object) -> tuple[Format, str, str, object]:
     """A call in any form: which, its id, its tool, and what it was given."""
     value = value_of(call)
     function = value.get("function")

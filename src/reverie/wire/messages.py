@@ -1,6 +1,6 @@
 """Answers of the Messages API, put together from the lines themselves.
 
-`Assembly` takes the events of a stream, `read` an answer in one piece; both end in the
+`MessagesAssembler` takes the events of a stream, `read` an answer in one piece; both end in the
 same `Reply`. Blocks and deltas of unknown types are kept (see `grow`), tool inputs keep
 the text the model wrote, and blocks without words, which the API would not take back, are
 left out. No `Reply` exists before the last event has come and every block was closed.
@@ -14,23 +14,22 @@ from dataclasses import field
 from reverie.errors import InvalidMessage
 from reverie.light import dataclass
 from reverie.transcript.blocks import Block, Json, Object, block, elements, members, parse
-from reverie.transcript.usage import usage_of
-from reverie.wire.calls import CUT, cut_call, input_text, was_cut
+from reverie.transcript.messages import usage_of
 from reverie.wire.failures import from_event
-from reverie.wire.grow import Growing
 from reverie.wire.reply import Delta, Reply
+from reverie.wire.stream import CUT, PartialObject, cut_call, input_text, was_cut
 
 PROVIDER = "anthropic"
 
 
 @dataclass(slots=True)
-class Assembly:
+class MessagesAssembler:
     """An answer on its way."""
 
     where: str
     message: dict[str, str] = field(default_factory=dict[str, str])
     usage: Object = field(default_factory=dict[str, Json])
-    blocks: dict[int, Growing] = field(default_factory=dict[int, Growing])
+    blocks: dict[int, PartialObject] = field(default_factory=dict[int, PartialObject])
     inputs: dict[int, list[str]] = field(default_factory=dict[int, list[str]])
     closed: set[int] = field(default_factory=set[int])
     done: bool = False
@@ -43,7 +42,7 @@ class Assembly:
             case "message_start":
                 self._head(_texts(_raw(event, "message")))
             case "content_block_start":
-                self.blocks[_index(event)] = Growing.of(_raw(event, "content_block"))
+                self.blocks[_index(event)] = PartialObject.of(_raw(event, "content_block"))
             case "content_block_delta":
                 return self._delta(_index(event), _raw(event, "delta"))
             case "content_block_stop":

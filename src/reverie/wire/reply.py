@@ -28,14 +28,14 @@ from reverie.transcript.blocks import (
 )
 from reverie.transcript.records import AssistantMessage, Usage, UserMessage
 from reverie.wire.forms import OUTPUTS
-from reverie.wire.reading import Format, content_blocks, plain, result_block, value_of
+from reverie.wire.lists import Format, content_blocks, plain, result_block, value_of
 
 if TYPE_CHECKING:
     from reverie import world  # the public signature of `like` names it so
-    from reverie.wire.chat import ChatAnswer
-    from reverie.wire.messages import Assembly
+    from reverie.wire.chat import ChatAssembler
+    from reverie.wire.messages import MessagesAssembler
     from reverie.wire.request import Request
-    from reverie.wire.responses import ResponsesAnswer
+    from reverie.wire.responses import ResponsesAssembler
 
 WHERE = "the reply that was handed in"
 WANTED = "Hand in what the client returned: its object, its dict, or its stream once it has ended"
@@ -169,7 +169,7 @@ def as_reply(answer: Observable, request: Request | None = None) -> Reply:
     events = _events(answer)
     if events is None:
         raise _unknown(type(answer).__name__)
-    return _streamed(events, request)
+    return _read_stream(events, request)
 
 
 def _is_object(answer: object) -> bool:
@@ -200,9 +200,9 @@ def format_of(value: object) -> Format | None:
 
 def _read(value: object, text: str, request: Request | None) -> Reply:
     from reverie.wire import messages
-    from reverie.wire.chat import ChatAnswer
-    from reverie.wire.failures import Setback
-    from reverie.wire.responses import ResponsesAnswer
+    from reverie.wire.chat import ChatAssembler
+    from reverie.wire.failures import FailedAttempt
+    from reverie.wire.responses import ResponsesAssembler
 
     form = format_of(value)
     if form is None:
@@ -211,13 +211,15 @@ def _read(value: object, text: str, request: Request | None) -> Reply:
         if form == "messages":
             return messages.read(text)
         if form == "responses":
-            return ResponsesAnswer(request, WHERE).read(text)
-        return ChatAnswer(request, WHERE).read(_completion(cast("Mapping[str, Any]", value), text))
+            return ResponsesAssembler(request, WHERE).read(text)
+        return ChatAssembler(request, WHERE).read(
+            _completion(cast("Mapping[str, Any]", value), text)
+        )
     except InvalidMessage as error:
         raise InvalidMessage(
             f"the reply cannot be read: {error.what}", where=form, do=WANTED
         ) from error
-    except Setback as failed:
+    except FailedAttempt as failed:
         raise failed.error from None
 
 
@@ -241,10 +243,10 @@ def _events(answer: object) -> Iterable[object] | None:
     return cast("Iterable[object]", answer) if isinstance(answer, Iterable) else None
 
 
-def _streamed(events: Iterable[object], request: Request | None) -> Reply:
-    from reverie.wire.failures import Setback
+def _read_stream(events: Iterable[object], request: Request | None) -> Reply:
+    from reverie.wire.failures import FailedAttempt
 
-    taken: Assembly | ChatAnswer | ResponsesAnswer | None = None
+    taken: MessagesAssembler | ChatAssembler | ResponsesAssembler | None = None
     for event in events:
         value = plain(event)
         if taken is None:
@@ -253,7 +255,7 @@ def _streamed(events: Iterable[object], request: Request | None) -> Reply:
             taken = _assembly(value, request)
         try:
             taken.take(dump(_chunk(value)))
-        except Setback as failed:
+        except FailedAttempt as failed:
             raise failed.error from None
     if taken is None or not (taken.done or taken.ended()):
         raise InvalidMessage("the stream broke off before the answer was whole", do=WANTED)
@@ -279,31 +281,33 @@ def _is_whole(value: object) -> bool:
     )
 
 
-def _assembly(value: object, request: Request | None) -> Assembly | ChatAnswer | ResponsesAnswer:
-    from reverie.wire.chat import ChatAnswer
-    from reverie.wire.messages import Assembly
-    from reverie.wire.responses import ResponsesAnswer
+def _assembly(
+    value: object, request: Request | None
+) -> MessagesAssembler | ChatAssembler | ResponsesAssembler:
+    from reverie.wire.chat import ChatAssembler
+    from reverie.wire.messages import MessagesAssembler
+    from reverie.wire.responses import ResponsesAssembler
 
     form = format_of(value)
     if form == "chat":
-        return ChatAnswer(request, WHERE)
+        return ChatAssembler(request, WHERE)
     if form == "responses":
-        return ResponsesAnswer(request, WHERE)
+        return ResponsesAssembler(request, WHERE)
     if form == "messages":
-        return Assembly(WHERE)
+        return MessagesAssembler(WHERE)
     raise _unknown(type(value).__name__)
 
 
 # --- messages as people hand them in
 
 
-class Dumps(Protocol):
+class SdkObject(Protocol):
     """An object of an SDK."""
 
     def model_dump(self, *, mode: str, exclude_unset: bool) -> dict[str, Any]: ...
 
 
-Addable: TypeAlias = "str | Block | UserMessage | Mapping[str, Any] | Dumps"
+Addable: TypeAlias = "str | Block | UserMessage | Mapping[str, Any] | SdkObject"
 
 
 def user(*content: str | Mapping[str, Any] | Block) -> UserMessage:

@@ -19,16 +19,22 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from reverie.light import dataclass, pattern
-from reverie.text.difference import first_byte
-from reverie.transcript.blocks import Object, added, dump, elements, joined, members, parse
-from reverie.transcript.messages import Message, link, message_text
+from reverie.text.format import first_byte
+from reverie.transcript.blocks import (
+    Object,
+    add_member,
+    dump,
+    elements,
+    join_members,
+    members,
+    parse,
+)
+from reverie.transcript.messages import Message, bare, link, message_text
 from reverie.transcript.records import HeadSet, Mark, Parts, Ttl
 from reverie.transcript.tasks import MAIN, Task
-from reverie.transcript.tokens import bare
 from reverie.transcript.view import Trail, View
 
 if TYPE_CHECKING:
-    # The public signature of `of` names it so.
     from reverie.wire import request as requests  # noqa: PLW0406
 
 LONG: Ttl = "1h"
@@ -162,12 +168,12 @@ class Request(RequestBytes):
 
     def anthropic(self) -> dict[str, Any]:
         """The arguments of `client.messages.create` and `client.messages.stream`."""
-        from reverie.wire.native import without_foreign
+        from reverie.wire.openai import without_foreign
 
         sent = without_foreign(self)
         options = {k: raw for k, (raw, _) in members(self.head.options).items() if k not in OURS}
-        options.setdefault("max_tokens", str(self._unstreamed()))
-        whole = _arguments(named(sent, options).body())
+        options.setdefault("max_tokens", str(self._without_stream()))
+        whole = _arguments(with_model_name(sent, options).body())
         found = {key: value for key, value in whole.items() if key in _NAMED}
         other = {key: value for key, value in whole.items() if key not in _NAMED}
         if other:
@@ -186,7 +192,7 @@ class Request(RequestBytes):
         from reverie.wire import chat
         from reverie.wire.openai import cache_key
 
-        sent, key = self._limited(), cache_key(self)
+        sent, key = self._with_limit(), cache_key(self)
         return _arguments(chat.body(sent, key=key, streaming=False, official=official))
 
     def responses(self) -> dict[str, Any]:
@@ -194,21 +200,21 @@ class Request(RequestBytes):
         from reverie.wire import responses
         from reverie.wire.openai import cache_key
 
-        return _arguments(responses.body(self._limited(), key=cache_key(self), streaming=False))
+        return _arguments(responses.body(self._with_limit(), key=cache_key(self), streaming=False))
 
     def value(self) -> Object:
         """Another name of `anthropic()`, until 1.0."""
         return self.anthropic()
 
-    def _unstreamed(self) -> int:
+    def _without_stream(self) -> int:
         most = OLDEST if _OLDEST.search(self.head.model) else UNSTREAMED
         return min(self.limit or most, most)
 
-    def _limited(self) -> Request:
+    def _with_limit(self) -> Request:
         options = self.head.options
         if self.limit and "max_tokens" not in members(options):
-            options = added(options, "max_tokens", str(self.limit))
-        return named(self, {k: raw for k, (raw, _) in members(options).items()})
+            options = add_member(options, "max_tokens", str(self.limit))
+        return with_model_name(self, {k: raw for k, (raw, _) in members(options).items()})
 
 
 def _arguments(text: str) -> dict[str, Any]:
@@ -233,9 +239,9 @@ def betas_of(request: Request) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def named(request: Request, options: dict[str, str]) -> Request:
+def with_model_name(request: Request, options: dict[str, str]) -> Request:
     """The request with these options and the model's name as the provider knows it."""
-    head = replace(request.head, model=bare(request.head.model), options=joined(options))
+    head = replace(request.head, model=bare(request.head.model), options=join_members(options))
     return replace(request, head=head)
 
 
@@ -295,7 +301,7 @@ def _with_marks(texts: Sequence[str], part: str, start: int, marks: Marked) -> l
     for (marked, at), ttl in marks.items():
         if marked == part and start <= at < start + len(out):
             control = f'{{"type":"ephemeral","ttl":"{ttl}"}}'
-            out[at - start] = added(out[at - start], "cache_control", control)
+            out[at - start] = add_member(out[at - start], "cache_control", control)
     return out
 
 

@@ -1,6 +1,6 @@
 """The Responses API, without state on the server.
 
-`body` writes our request in it, `ResponsesAnswer` reads what comes back. Nothing is
+`body` writes our request in it, `ResponsesAssembler` reads what comes back. Nothing is
 stored there (`store: false`), so every item the model made, reasoning included, is kept
 and sent back verbatim to the same model; see `native`. The input stands last in the body,
 so that a longer conversation begins with the bytes of a shorter one.
@@ -25,28 +25,30 @@ from reverie.transcript.blocks import (
     parse,
     text_block,
 )
-from reverie.wire.calls import cut_call, input_text, was_cut
 from reverie.wire.failures import from_event
-from reverie.wire.native import conversation, native_block, unique_ids
 from reverie.wire.openai import (
     CHOICES,
     arguments,
     common_options,
+    conversation,
     effort,
     file_of,
-    hosted,
+    hosted_tools,
     image_url,
+    native_block,
     own_options,
     reasons,
     result_images,
     result_text,
     system_text,
     tools,
+    unique_ids,
     usage_of,
     words,
 )
 from reverie.wire.reply import Delta, Reply
 from reverie.wire.request import Request
+from reverie.wire.stream import cut_call, input_text, was_cut
 
 PROVIDER = "openai-responses"
 PATH = "/responses"
@@ -77,7 +79,7 @@ def body(request: Request, *, key: str, streaming: bool) -> str:
     if effort(options):
         parts["reasoning"] = dump({"effort": effort(options)})
     found = [f'{{"type":"function",{_strictly(rest)}}}' for _, rest in tools(request)]
-    found += hosted(request)
+    found += hosted_tools(request)
     if found:
         parts["tools"] = f"[{','.join(found)}]"
         parts.update(_choice(options.get("tool_choice", ("", None))[1]))
@@ -160,7 +162,7 @@ def _assistant(blocks: Sequence[Block]) -> Iterator[str]:
 
 
 @dataclass(slots=True)
-class ResponsesAnswer:
+class ResponsesAssembler:
     """An answer on its way: the items that are finished, and how it ended."""
 
     request: Request | None  # what it answers; None leaves the names of its calls as they are
@@ -178,7 +180,7 @@ class ResponsesAnswer:
         if kind == "error" or (not kind and "error" in event):
             raise from_event(parse(data), self.where)
         if kind == "response.failed":
-            raise self._failed(event)
+            raise self._failure(event)
         if kind in ENDINGS and "response" in event:
             self.response = event["response"][0]
         elif kind == "response.output_item.done" and "item" in event:
@@ -188,7 +190,7 @@ class ResponsesAnswer:
             return Delta(_SHOWN[kind], str(event["delta"][1]))
         return None
 
-    def _failed(self, event: Mapping[str, tuple[str, Json]]) -> Exception:
+    def _failure(self, event: Mapping[str, tuple[str, Json]]) -> Exception:
         response = event.get("response", ("", None))[1]
         about = response.get("error") if isinstance(response, dict) else None
         return from_event({"error": about or {}}, self.where)
@@ -203,7 +205,7 @@ class ResponsesAnswer:
         response = members(text)
         about = {k: v for k, (_, v) in response.items()}
         if about.get("status") in ("failed", "cancelled"):
-            raise self._failed({"response": (text, about)})
+            raise self._failure({"response": (text, about)})
         if not isinstance(about.get("output"), list):
             raise InvalidMessage("it has no output")
         items = [raw for raw, _ in elements(response["output"][0])]

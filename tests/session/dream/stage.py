@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reverie.memory import Origin, Trust, new
-from reverie.session import Budget, Dreamer, Library, guards_at
+from reverie.session import Budget, DreamContext, SessionLibrary, guards_at
 from reverie.settings import DEFAULTS, Settings
-from reverie.store import Folder, Memories, Project
+from reverie.store import Folder, MemoryStore, Project
 from reverie.testing import FixedFlags, ManualClock, MemoryDisk, ScriptedModel, call, reply
+from reverie.topics import Origin, Trust, new
 from reverie.transcript import DreamTask
 from reverie.wire import Reply, Request
 from reverie.world import Notice, World
@@ -40,8 +40,8 @@ class Stage:
     """One project under a home of its own."""
 
     base: Path
-    memories: Memories
-    library: Library
+    memories: MemoryStore
+    library: SessionLibrary
     clock: ManualClock
     said: list[Notice] = field(default_factory=list[Notice])
     settings: Settings = DEFAULTS
@@ -51,10 +51,12 @@ class Stage:
         home, root = base / "home", base / "project"
         root.mkdir(parents=True, exist_ok=True)
         clock = ManualClock(NOW)
-        memories = Memories.of(
+        memories = MemoryStore.of(
             Project.at(root, home=home, environ={}, settings=DEFAULTS), now=clock.now
         )
-        stage = cls(base, memories, Library.of(Project.at(root, home=home, environ={})), clock)
+        stage = cls(
+            base, memories, SessionLibrary.of(Project.at(root, home=home, environ={})), clock
+        )
         for key, (name, kind, body) in given.items():
             if not memories.folder.files.exists(key):
                 memories.save(key, memory(key, name, kind, body), BY_USER)
@@ -68,14 +70,14 @@ class Stage:
     def home(self) -> Path:
         return self.base / "home"
 
-    def dreamer(self, answers: Any, *, budget: bool = False) -> Dreamer:
+    def dreamer(self, answers: Any, *, budget: bool = False) -> DreamContext:
         model = answers if isinstance(answers, ScriptedModel) else ScriptedModel(answers)
         flags = FixedFlags()
         root = self.base / "project"
         world = World(self.clock, MemoryDisk(), flags, self.settings, model, say=self.said.append)
         guards = guards_at(root, self.library.path, self.memories, world)
         purse = Budget(Folder(self.home), self.settings, self.clock) if budget else None
-        return Dreamer(
+        return DreamContext(
             self.memories,
             self.library,
             root,

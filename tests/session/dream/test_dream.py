@@ -12,10 +12,20 @@ import anyio
 import pytest
 
 from reverie.errors import Held, NotFound
-from reverie.session import Branch, Dreamer, dreams_folder
-from reverie.session.dream import doors
-from reverie.session.dream.run import dream
-from reverie.store.consolidation import NAME as LOCK
+from reverie.session import (
+    DreamBranch,
+    DreamContext,
+    accept,
+    dream_changes,
+    dreams_folder,
+    drop,
+    file_diff,
+    find,
+    list_dreams,
+    run_dream,
+    undo,
+)
+from reverie.store import LOCK_NAME as LOCK
 from reverie.testing import ScriptedModel, call, reply
 from reverie.wire import Request
 from reverie.world import Event
@@ -60,7 +70,7 @@ def merging() -> ScriptedModel:
 async def test_what_stands_the_checks_lands_as_one_step(stage: Stage) -> None:
     before = stage.files()
     shown: list[str] = []
-    done = await dream(stage.dreamer(merging()), shown=lambda d: shown.append(d.phase))
+    done = await run_dream(stage.dreamer(merging()), shown=lambda d: shown.append(d.phase))
     assert (done.status, done.reason) == ("completed", "")
     assert done.changed == ("MEMORY.md", "tests.md", "tests_again.md")
     after = stage.files()
@@ -79,23 +89,23 @@ async def test_what_stands_the_checks_lands_as_one_step(stage: Stage) -> None:
 
 async def test_undo_takes_it_back(stage: Stage) -> None:
     before = stage.files()
-    done = await dream(stage.dreamer(merging()))
-    undone = doors.undo(stage.memories, doors.find(stage.memories, done.id))
+    done = await run_dream(stage.dreamer(merging()))
+    undone = undo(stage.memories, find(stage.memories, done.id))
     assert stage.files() == before
     assert not undone.refused
-    assert doors.find(stage.memories, done.id).status == "undone"
+    assert find(stage.memories, done.id).status == "undone"
 
 
 async def test_nothing_to_change_is_a_dream_too(stage: Stage) -> None:
     before = stage.files()
-    done = await dream(stage.dreamer(["All is in order."]))
+    done = await run_dream(stage.dreamer(["All is in order."]))
     assert (done.status, done.changed) == ("completed", ())
     assert stage.files() == before
     assert (stage.folder / LOCK).stat().st_mtime == NOW
 
 
 async def test_its_transcript_is_kept_and_counts_as_no_session(stage: Stage) -> None:
-    done = await dream(stage.dreamer(merging()))
+    done = await run_dream(stage.dreamer(merging()))
     path = dreams_folder(stage.memories) / f"{done.id}.jsonl"
     assert path.is_file()
     assert stage.library.sessions() == []
@@ -103,26 +113,26 @@ async def test_its_transcript_is_kept_and_counts_as_no_session(stage: Stage) -> 
 
 async def test_a_dry_run_waits_and_leaves_the_lock_as_it_was(stage: Stage) -> None:
     before = stage.files()
-    done = await dream(stage.dreamer(merging()), dry_run=True)
+    done = await run_dream(stage.dreamer(merging()), dry_run=True)
     assert done.status == "waiting"
     assert stage.files() == before
     assert not (stage.folder / LOCK).exists()
-    changed = doors.changes(stage.memories, done)
-    rows = [row for one in changed for row in doors.unified(*one)]
+    changed = dream_changes(stage.memories, done)
+    rows = [row for one in changed for row in file_diff(*one)]
     assert any(row.startswith("-Run `make check`") for row in rows)
-    doors.drop(stage.memories, done)
-    assert doors.find(stage.memories, done.id).status == "dropped"
+    drop(stage.memories, done)
+    assert find(stage.memories, done.id).status == "dropped"
     assert stage.files() == before
     with pytest.raises(NotFound):
-        doors.find(stage.memories, "", "waiting")
+        find(stage.memories, "", "waiting")
 
 
 async def test_the_review_setting_leaves_it_for_a_person(stage: Stage) -> None:
     stage.settings = replace(stage.settings, dream_review=True)
-    done = await dream(stage.dreamer(merging()))
+    done = await run_dream(stage.dreamer(merging()))
     assert done.status == "waiting"
     assert (stage.folder / LOCK).stat().st_mtime == NOW
-    landed = doors.accept(stage.memories, done, stage.clock.now, 3600)
+    landed = accept(stage.memories, done, stage.clock.now, 3600)
     assert landed.changed == ("MEMORY.md", "tests.md", "tests_again.md")
     assert "tests_again.md" not in stage.files()
 
@@ -137,7 +147,7 @@ async def test_a_user_who_edits_meanwhile_keeps_the_edit(stage: Stage) -> None:
         return writes(at, tests=MERGED, tests_again="", MEMORY=INDEX)
 
     model = rounds(lambda at: reads(at, "MEMORY.md", "tests.md", "tests_again.md"), edit, REASONS)
-    done = await dream(stage.dreamer(model))
+    done = await run_dream(stage.dreamer(model))
     assert done.status == "completed"
     after = stage.files()
     assert after["release.md"] == theirs
@@ -154,7 +164,7 @@ async def test_an_edit_of_what_the_dream_removes_wins(stage: Stage) -> None:
         return writes(at, tests=MERGED, tests_again="", MEMORY=INDEX)
 
     model = rounds(lambda at: reads(at, "MEMORY.md", "tests.md", "tests_again.md"), edit, REASONS)
-    done = await dream(stage.dreamer(model))
+    done = await run_dream(stage.dreamer(model))
     assert done.conflicts == ("tests_again.md",)
     after = stage.files()
     assert after["tests_again.md"] == theirs
@@ -216,7 +226,7 @@ async def test_an_adversary_lands_nothing(stage: Stage, step: Any, told: str) ->
     model = rounds(
         lambda at: reads(at, "MEMORY.md", "release.md", "tests.md", "tests_again.md"), step, "done"
     )
-    done = await dream(stage.dreamer(model))
+    done = await run_dream(stage.dreamer(model))
     assert done.status == "failed"
     assert any(fault.startswith(told) for fault in done.faults), done.faults
     assert stage.files() == before
@@ -226,7 +236,7 @@ async def test_an_adversary_lands_nothing(stage: Stage, step: Any, told: str) ->
 
 async def test_writing_outside_is_denied_and_changes_nothing(stage: Stage) -> None:
     before = stage.files()
-    done = await dream(stage.dreamer(rounds(outside, "done")))
+    done = await run_dream(stage.dreamer(rounds(outside, "done")))
     assert done.status == "completed"
     assert done.changed == ()
     assert stage.files() == before
@@ -242,7 +252,7 @@ async def test_one_that_never_stops_ends_at_its_rounds(stage: Stage) -> None:
         return reply(call("List", f"l{next(count)}", path=copy_of(request)))
 
     model = ScriptedModel(answer)
-    done = await dream(stage.dreamer(model))
+    done = await run_dream(stage.dreamer(model))
     assert len(model.requests) == 7
     assert done.tools == 7
 
@@ -256,7 +266,7 @@ async def test_the_budget_holds(stage: Stage) -> None:
 
     model = ScriptedModel(answer)
     dreamer = stage.dreamer(model, budget=True)
-    done = await dream(dreamer)
+    done = await run_dream(dreamer)
     if dreamer.budget:
         dreamer.budget.close()
     assert len(model.requests) == 3
@@ -267,7 +277,7 @@ async def test_the_budget_holds(stage: Stage) -> None:
 
 async def test_a_model_that_fails_leaves_all_as_it_was(stage: Stage) -> None:
     before = stage.files()
-    done = await dream(stage.dreamer([]))
+    done = await run_dream(stage.dreamer([]))
     assert done.status == "failed"
     assert "no more answers" in done.reason
     assert stage.files() == before
@@ -280,12 +290,12 @@ async def test_killed_from_another_door(stage: Stage) -> None:
     class Hangs(ScriptedModel):
         async def stream(self, request: Request) -> AsyncIterator[Event]:
             folder = dreams_folder(stage.memories)
-            with Branch(folder, Path(copy_of(request)).parent.name) as branch:
+            with DreamBranch(folder, Path(copy_of(request)).parent.name) as branch:
                 branch.kill()
             await anyio.sleep_forever()
             yield reply("never")
 
-    done = await dream(stage.dreamer(Hangs(())))
+    done = await run_dream(stage.dreamer(Hangs(())))
     assert (done.status, done.reason) == ("killed", "killed")
     assert not (stage.folder / LOCK).exists()
 
@@ -297,10 +307,10 @@ async def test_cancelled_gives_the_lock_back(stage: Stage) -> None:
             scope.cancel()
             return reply(call("List", "l1", path=copy_of(request)))
 
-        await dream(stage.dreamer(ScriptedModel(answer)))
+        await run_dream(stage.dreamer(ScriptedModel(answer)))
     assert scope.cancelled_caught
     assert not (stage.folder / LOCK).exists()
-    assert doors.known(stage.memories)[0].status == "killed"
+    assert list_dreams(stage.memories)[0].status == "killed"
 
 
 async def test_over_its_time_it_ends_as_failed(stage: Stage) -> None:
@@ -314,7 +324,7 @@ async def test_over_its_time_it_ends_as_failed(stage: Stage) -> None:
                 yield event
             await anyio.sleep(1)
 
-    done = await dream(stage.dreamer(Slow(answer)))
+    done = await run_dream(stage.dreamer(Slow(answer)))
     assert done.status == "failed"
     assert "50 minutes" in done.reason
 
@@ -330,26 +340,26 @@ async def test_one_that_lost_its_lock_does_not_land(stage: Stage) -> None:
         return writes(at, tests=MERGED, tests_again="", MEMORY=INDEX)
 
     stage.settings = replace(stage.settings, dream_limit_minutes=59, dream_stale_lock_minutes=60)
-    dreamer: Dreamer = stage.dreamer(
+    dreamer: DreamContext = stage.dreamer(
         rounds(lambda at: reads(at, "MEMORY.md", "tests.md", "tests_again.md"), late, REASONS)
     )
-    done = await dream(dreamer)
+    done = await run_dream(dreamer)
     assert done.status == "failed"
     assert stage.files() == before
 
 
 async def test_one_that_landed_and_died_can_be_taken_back(stage: Stage) -> None:
     before = stage.files()
-    done = await dream(stage.dreamer(merging()))
-    with Branch(dreams_folder(stage.memories), done.id) as branch:
+    done = await run_dream(stage.dreamer(merging()))
+    with DreamBranch(dreams_folder(stage.memories), done.id) as branch:
         branch.write(replace(done, status="running", changed=(), pid=2**22 + 1))
-    found = doors.find(stage.memories, done.id)
+    found = find(stage.memories, done.id)
     assert (found.status, found.changed) == ("completed", done.changed)
-    doors.undo(stage.memories, found)
+    undo(stage.memories, found)
     assert stage.files() == before
 
 
 async def test_a_second_dream_is_told_who_runs(stage: Stage) -> None:
     stage.dreamer(["x"]).lock.take()
     with pytest.raises(Held, match="under way in process"):
-        await dream(stage.dreamer(["x"]))
+        await run_dream(stage.dreamer(["x"]))

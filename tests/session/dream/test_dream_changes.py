@@ -10,13 +10,11 @@ from typing import Any
 
 import pytest
 
+from reverie.consolidation import CheckInput, check
 from reverie.embedded import EmbeddedModel
-from reverie.memory import CheckInput, Origin, TopicFile, Trust, check, is_topic
-from reverie.memory.format import index as indexes
-from reverie.session import RETRIES, Dream, told
-from reverie.session.dream import doors
-from reverie.session.dream.run import dream
+from reverie.session import RETRIES, Dream, describe_dream, find, run_dream, undo
 from reverie.testing import call
+from reverie.topics import Origin, TopicFile, Trust, is_topic, parse_index
 from tests.session.dream.stage import BY_USER, NOW, Stage, memory, reads, rounds, writes
 
 pytestmark = [pytest.mark.spec("9"), pytest.mark.spec("B6")]
@@ -44,16 +42,16 @@ def one_good_one_bad(at: str) -> list[Any]:
 async def test_what_fails_is_left_out_and_the_rest_lands_as_one_step(stage: Stage) -> None:
     before = stage.files()
     model = rounds(lambda at: reads(at, *KEYS), one_good_one_bad, "done")
-    done = await dream(stage.dreamer(model))
+    done = await run_dream(stage.dreamer(model))
     assert (done.status, done.changed) == ("completed", ("tests.md",))
     assert len(done.left_out) == 1
     assert done.left_out[0].startswith("release.md: fact lost: release.md")
     assert stage.files() == {**before, "tests.md": GOOD}
     said = "a dream changed 1 file (tests.md); 1 change left out; it can be undone"
-    assert told(done) == said
-    doors.undo(stage.memories, done)
+    assert describe_dream(done) == said
+    undo(stage.memories, done)
     assert stage.files() == before
-    assert told(doors.find(stage.memories, done.id)) == "a dream was undone"
+    assert describe_dream(find(stage.memories, done.id)) == "a dream was undone"
 
 
 async def test_a_fault_goes_back_to_the_model_with_its_reason(stage: Stage) -> None:
@@ -65,7 +63,7 @@ async def test_a_fault_goes_back_to_the_model_with_its_reason(stage: Stage) -> N
         lambda at: [call("Write", "again", file_path=f"{at}/release.md", content=kept)],
         "mended",
     )
-    done = await dream(stage.dreamer(model))
+    done = await run_dream(stage.dreamer(model))
     assert (done.status, done.reason) == ("completed", "")
     assert (done.changed, done.left_out) == (("tests.md",), ())
     sent = "".join(one.text for one in model.requests[3].messages())
@@ -82,7 +80,7 @@ async def test_a_model_that_empties_everything_is_asked_twice_and_changes_nothin
         lambda at: writes(at, release="", tests="", tests_again="", MEMORY=""),
         "done",
     )
-    done = await dream(stage.dreamer(model))
+    done = await run_dream(stage.dreamer(model))
     assert done.status == "failed"
     assert done.requests == 3 + RETRIES
     assert stage.files() == before
@@ -97,7 +95,7 @@ async def test_a_model_that_renames_everything_changes_nothing(stage: Stage) -> 
         fresh = {"new_r": texts["release.md"], "new_t": texts["tests.md"]}
         return writes(at, release="", tests="", tests_again="", MEMORY=index, **fresh)
 
-    done = await dream(stage.dreamer(rounds(lambda at: reads(at, *KEYS), renamed, "done")))
+    done = await run_dream(stage.dreamer(rounds(lambda at: reads(at, *KEYS), renamed, "done")))
     assert {k: v for k, v in stage.files().items() if k != "MEMORY.md"} == {
         k: v for k, v in before.items() if k != "MEMORY.md"
     }
@@ -107,7 +105,7 @@ async def test_a_model_that_renames_everything_changes_nothing(stage: Stage) -> 
 
 async def test_a_model_that_answers_with_prose_changes_nothing(stage: Stage) -> None:
     before = stage.files()
-    done = await dream(stage.dreamer(rounds("All is well in memory land. " * 50)))
+    done = await run_dream(stage.dreamer(rounds("All is well in memory land. " * 50)))
     assert (done.status, done.changed) == ("completed", ())
     assert stage.files() == before
 
@@ -119,7 +117,7 @@ async def test_a_rule_of_the_user_may_be_reworded_beside_itself(stage: Stage) ->
     made = f"You must never use mocks for the database in our tests.\n\n{rule}\n"
     text = memory("mocks.md", "Mocks", "feedback", made).decode()
     model = rounds(lambda at: reads(at, "mocks.md"), lambda at: writes(at, mocks=text), "done")
-    done = await dream(stage.dreamer(model))
+    done = await run_dream(stage.dreamer(model))
     assert (done.left_out, done.faults, done.changed) == ((), (), ("mocks.md",))
 
 
@@ -128,7 +126,7 @@ async def test_a_rule_of_nobody_is_left_out(stage: Stage) -> None:
     kept = "Run `make check` before every commit.\n"
     made = memory("tests.md", "Run the tests", "feedback", kept + "\n" + text).decode()
     model = rounds(lambda at: reads(at, "tests.md"), lambda at: writes(at, tests=made), "done")
-    done = await dream(stage.dreamer(model))
+    done = await run_dream(stage.dreamer(model))
     assert done.status == "failed"
     assert "instruction" in done.reason
 
@@ -147,14 +145,14 @@ def faults(stage: Stage) -> int:
 async def better(stage: Stage) -> Dream:
     """One dream makes the folder better, a second changes nothing, and an undo restores all."""
     before, times, first = stage.files(), stamps(stage), faults(stage)
-    done = await dream(embedded(stage))
+    done = await run_dream(embedded(stage))
     assert (done.status, done.faults, done.left_out) == ("completed", (), ())
     assert done.changed
     assert faults(stage) < first
     after = stage.files()
-    again = await dream(embedded(stage))
+    again = await run_dream(embedded(stage))
     assert (again.status, again.changed) == ("completed", ())
-    doors.undo(stage.memories, done)
+    undo(stage.memories, done)
     assert stage.files() == before
     assert stamps(stage) == times
     for key, data in after.items():
@@ -232,7 +230,7 @@ async def test_200_lines_of_an_index_with_one_file_unlisted(
     index.write_bytes(b"".join(row for row in rows if b"(m007.md)" not in row))
     assert len(index.read_bytes().splitlines()) == lines
     await better(stage)
-    assert indexes.parse(stage.files()["MEMORY.md"]).find("m007.md") is not None
+    assert parse_index(stage.files()["MEMORY.md"]).find("m007.md") is not None
 
 
 LOG = """# 2026-03-04
@@ -252,7 +250,7 @@ async def test_daily_logs_with_a_rule_of_the_user(stage: Stage) -> None:
     os.utime(log, (NOW - 9e6, NOW - 9e6))
     stage.memories.look(Origin("log", Trust.USER, agent="user"))
     before = stage.files()
-    done = await dream(embedded(stage))
+    done = await run_dream(embedded(stage))
     assert (done.status, done.faults, done.left_out) == ("completed", (), ())
     after = stage.files()
     assert after[key] == before[key]
@@ -267,5 +265,5 @@ async def test_daily_logs_with_a_rule_of_the_user(stage: Stage) -> None:
     assert b"was rebuilt yesterday by Pavel (2026-03-04)" in every
     assert b"working on the parser" not in every
     assert b"tests pass again" not in every
-    again = await dream(embedded(stage))
+    again = await run_dream(embedded(stage))
     assert (again.status, again.changed) == ("completed", ())

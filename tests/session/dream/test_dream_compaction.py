@@ -16,9 +16,8 @@ import pytest
 
 from reverie.embedded import EmbeddedModel
 from reverie.errors import PromptTooLong
-from reverie.session import Dream, Dreamer, Fork, Library, dreams_folder
-from reverie.session.dream.run import dream
-from reverie.simulator import Engine, Given, call, last_text, thought
+from reverie.session import Dream, DreamContext, Fork, SessionLibrary, dreams_folder, run_dream
+from reverie.simulator import Engine, Given, call, last_text, thinking_block
 from reverie.store import learned_window
 from reverie.testing import ScriptedModel, reply
 from reverie.testing import call as block
@@ -30,11 +29,11 @@ from reverie.transcript import (
     Object,
     Replaced,
     Sent,
+    Task,
     UserMessage,
+    fold_entries,
     reference,
 )
-from reverie.transcript.fold import fold
-from reverie.transcript.tasks import Task
 from reverie.wire import Request, render, user
 from reverie.world import Capabilities, complete
 from tests.session.compacts import ASKED, Claiming, a_summary
@@ -76,7 +75,9 @@ class Sleeper:
         assert folder is not None, "the instruction is gone"
         self.done += 1
         steps = self._step(folder[1])
-        return [thought(f"Step {self.done}."), *steps] if not isinstance(steps, str) else steps
+        return (
+            [thinking_block(f"Step {self.done}."), *steps] if not isinstance(steps, str) else steps
+        )
 
     def _step(self, folder: str) -> list[Block] | str:
         n = self.done
@@ -113,16 +114,16 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 def sleeping(
     stage: Stage, sleeper: Sleeper, *, window: int = WINDOW, claims: int = 0
-) -> tuple[Dreamer, Engine]:
+) -> tuple[DreamContext, Engine]:
     engine = Engine(sleeper, clock=stage.clock.now)
     model = Claiming(engine, window=window, minimum=1, cache_edits=False)
     model.claimed = claims
     return replace(stage.dreamer([], budget=True), model=model), engine
 
 
-async def dreamt(dreamer: Dreamer) -> Dream:
+async def dreamt(dreamer: DreamContext) -> Dream:
     try:
-        return await dream(dreamer)
+        return await run_dream(dreamer)
     finally:
         if dreamer.budget is not None:
             dreamer.budget.close()
@@ -130,7 +131,7 @@ async def dreamt(dreamer: Dreamer) -> Dream:
 
 def kept(stage: Stage, done: Dream) -> tuple[Entry, ...]:
     """The dream's transcript, as the disk has it."""
-    library = Library(dreams_folder(stage.memories), stage.library.project)
+    library = SessionLibrary(dreams_folder(stage.memories), stage.library.project)
     try:
         return library.read(done.id).entries
     finally:
@@ -204,7 +205,7 @@ async def test_its_transcript_folds_to_the_bytes_that_were_sent(stage: Stage) ->
     for at in sent:
         record = entries[at].record
         assert isinstance(record, Sent)
-        assert render(fold(entries[:at]), record.source).parts() == record.parts
+        assert render(fold_entries(entries[:at]), record.source).parts() == record.parts
 
 
 @pytest.mark.parametrize("setting", ["embedded", "handed in"])
@@ -277,7 +278,7 @@ async def test_where_that_does_not_help_the_dream_fails_and_nothing_changes(stag
         )
 
     model = ScriptedModel(answer, capabilities=Capabilities(marks=4, window=200_000))
-    done = await dream(stage.dreamer(model))
+    done = await run_dream(stage.dreamer(model))
     assert done.status == "failed"
     assert "no longer fits" in done.reason
     assert "/compact" not in done.reason
@@ -321,6 +322,6 @@ async def test_the_embedded_dream_keeps_all_it_read(tmp_path: Path, policy: str)
     assert done.status == "completed"
     entries = kept(stage, done)
     assert not found(entries, Replaced)
-    assert fold(entries).tokens > stage.settings.compact_threshold(4_000)
+    assert fold_entries(entries).tokens > stage.settings.compact_threshold(4_000)
     assert "tests_again.md" in done.changed
     stage.close()

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from reverie.errors import ReverieError
-from reverie.session.dream.run import dream
+from reverie.session import run_dream
 from tests.conftest import Scale
 from tests.faults import Ack, Death, every_kill, quick_folder, run_with_error
 from tests.session.dream.stage import Stage
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.spec("9"), pytest.mark.spec("B6")]
 def work(base: Path) -> None:
     stage = Stage.of(base, {})
     try:
-        anyio.run(dream, stage.dreamer(merging()))
+        anyio.run(run_dream, stage.dreamer(merging()))
     finally:
         stage.close()
 
@@ -69,7 +69,7 @@ class Place:
             assert seen in (self.old, self.new)
             stage.clock.time += 10
             model = merging() if seen == self.old else ["All is in order."]
-            done = anyio.run(dream, stage.dreamer(model))
+            done = anyio.run(run_dream, stage.dreamer(model))
             assert done.status == "completed", done
             assert stage.files() == self.new
         finally:

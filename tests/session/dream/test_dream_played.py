@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.session.dream.run import dream
+from reverie.session import run_dream
 from tests.session.dream.stage import Stage, played
 
 pytestmark = [pytest.mark.spec("9")]
@@ -40,7 +40,7 @@ MEMORIES = {
 async def test_the_played_dream_lands_whole_after_one_word_back(tmp_path: Path) -> None:
     stage = Stage.of(tmp_path, MEMORIES)
     model = played("dream_played.json")
-    done = await dream(stage.dreamer(model))
+    done = await run_dream(stage.dreamer(model))
     assert (done.status, done.left_out, done.requests) == ("completed", (), 6)
     assert done.changed == ("MEMORY.md", "freeze.md", "ledger.md", "ledger_closing.md")
     assert [(one["why"], one["fact"]) for one in done.tombstones] == [

@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
+from reverie.consolidation import CheckInput, check, fix_folder, judged_once
 from reverie.embedded import EmbeddedModel
-from reverie.layers import dreaming
-from reverie.memory import CheckInput, IndexLimits, Trust, check, judged_once, repaired
-from reverie.session import doubted
-from reverie.session.dream import doors
-from reverie.session.dream.run import dream
+from reverie.session import doubted_rules, dream_prompt, find, run_dream, undo
 from reverie.settings import DEFAULTS
 from reverie.store import RuleStore, list_rules
 from reverie.testing import ScriptedModel, call
+from reverie.topics import IndexLimits, Trust
 from reverie.transcript import DoubtedRule
 from reverie.wire import Request
 from tests.session.dream.stage import BY_USER, NOW, Stage, played, reads, rounds
@@ -102,7 +100,7 @@ def told_to(request: Request) -> str:
 async def test_the_played_dream_mends_two_rules_and_retires_one(stage: Stage) -> None:
     before, model = stage.files(), played("dream_rules_played.json")
     assert holds(stage, "tsc --noEmit") == ["type_checks.md: remind"]
-    done = await dream(stage.dreamer(model))
+    done = await run_dream(stage.dreamer(model))
     assert (done.status, done.left_out, done.requests) == ("completed", (), 5)
     assert done.changed == ("billing.md", "containers.md", "type_checks.md")
     first, again = told_to(model.requests[0]), told_to(model.requests[3])
@@ -118,12 +116,12 @@ async def test_the_played_dream_mends_two_rules_and_retires_one(stage: Stage) ->
     assert holds(stage, "make bill") == []
     assert holds(stage, "git push -f") == ["force.md: block"]
     assert b"everybody may" in stage.files()["billing.md"]
-    doors.undo(stage.memories, doors.find(stage.memories, done.id))
+    undo(stage.memories, find(stage.memories, done.id))
     assert stage.files() == before
 
 
 async def test_what_was_mended_is_in_doubt_no_more(stage: Stage) -> None:
-    await dream(stage.dreamer(played("dream_rules_played.json")))
+    await run_dream(stage.dreamer(played("dream_rules_played.json")))
     rows = {row.rule.get("file"): row for row in list_rules(stage.memories, stage.base / "project")}
     assert (rows["type_checks.md"].doubts, rows["type_checks.md"].notes) == ((), ())
     assert "overridden" in rows["force.md"].notes[0]
@@ -135,7 +133,7 @@ async def test_what_was_mended_is_in_doubt_no_more(stage: Stage) -> None:
 
 def test_a_dream_without_rules_in_doubt_is_told_nothing_of_them() -> None:
     def told(*rules: DoubtedRule) -> str:
-        return dreaming.instruction("/w", "/t", "today", DEFAULTS, (), {"a.md": "x"}, rules)
+        return dream_prompt("/w", "/t", "today", DEFAULTS, (), {"a.md": "x"}, rules)
 
     bare = told()
     assert "applies_to" not in bare
@@ -176,7 +174,7 @@ async def test_a_rule_that_blocks_is_weakened_by_no_dream(stage: Stage) -> None:
         return [call("Write", "w", file_path=f"{folder}/force.md", content=text)]
 
     model = rounds(lambda at: reads(at, "force.md"), writes, "done", "done", "done")
-    done = await dream(stage.dreamer(model))
+    done = await run_dream(stage.dreamer(model))
     assert done.status == "failed"
     assert "asks or blocks" in "".join(done.faults)
     assert stage.files() == before
@@ -226,7 +224,7 @@ def test_what_nobody_trusts_is_no_rule_of_the_users() -> None:
 
 async def test_the_embedded_dream_changes_no_rule_and_tells_of_each(stage: Stage) -> None:
     dreamer = stage.dreamer(ScriptedModel([]))
-    done = await dream(replace(dreamer, model=EmbeddedModel()))
+    done = await run_dream(replace(dreamer, model=EmbeddedModel()))
     assert done.status == "completed"
     after = stage.files()
     for key, data in RULES.items():
@@ -246,11 +244,11 @@ def rule_head(data: bytes) -> bytes:
 
 def test_rules_in_doubt_are_those_of_this_folder_that_remind(stage: Stage) -> None:
     root, files = stage.base / "project", stage.files()
-    found = doubted(stage.memories, root, files)
+    found = doubted_rules(stage.memories, root, files)
     order = ["billing.md", "containers.md", "type_checks.md", "rebase.md"]
     assert [one.file for one in found] == order
     mine = {"rebase.md": files["rebase.md"]}
-    assert [one.file for one in doubted(stage.memories, root, mine)] == ["rebase.md"]
+    assert [one.file for one in doubted_rules(stage.memories, root, mine)] == ["rebase.md"]
 
 
 def test_a_repair_merges_no_rule_into_what_is_about_other_calls() -> None:
@@ -260,7 +258,7 @@ def test_a_repair_merges_no_rule_into_what_is_about_other_calls() -> None:
     for older, newer, merged in ((TSC, TSC, True), (other, TSC, False), (TSC, other, True)):
         files = {"a.md": older, "b.md": newer, "MEMORY.md": index}
         assert check(CheckInput(files, times, NOW)).of("duplicate")
-        done = repaired(CheckInput(files, times, NOW))
+        done = fix_folder(CheckInput(files, times, NOW))
         assert ("b.md" in done.files) is merged
         assert b"- applies_to" not in (done.files.get("a.md") or b"")
 
@@ -275,4 +273,4 @@ def test_a_repair_leaves_what_asks_or_blocks() -> None:
     said = rule("Freeze", "No merges", "level: ask\n", "The freeze began yesterday.")
     given = CheckInput({"a.md": said}, {"a.md": NOW - 9 * DAY}, NOW)
     (found,) = check(given).of("stale_date")
-    assert (found.fix, "a.md" in repaired(given).files) == (None, False)
+    assert (found.fix, "a.md" in fix_folder(given).files) == (None, False)

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from reverie.session import ALLOWED, Session
-from reverie.session.dream import doors
+from reverie.session import ALLOWED, Session, list_dreams
 from reverie.testing import ScriptedModel
 from reverie.wire import Request, user
 from reverie.world import Capabilities, Notice
@@ -85,7 +84,7 @@ async def test_five_sessions_and_no_dream_yet(stage: Stage) -> None:
         assert model.dreams == 1
         await turn(s)
     assert model.dreams == 1
-    assert doors.known(stage.memories)[0].trigger == "auto"
+    assert list_dreams(stage.memories)[0].trigger == "auto"
 
 
 async def test_the_current_session_does_not_count(stage: Stage) -> None:
@@ -186,7 +185,7 @@ async def test_where_no_person_is_there_a_due_dream_is_left_to_the_next_session(
     sessions(stage, 5)
     async with session(stage, model, interactive=False) as s:
         await turn(s)
-    assert (model.dreams, doors.known(stage.memories)) == (0, [])
+    assert (model.dreams, list_dreams(stage.memories)) == (0, [])
     async with session(stage, model) as s:
         await turn(s)
     assert model.dreams == 1

@@ -22,33 +22,32 @@ from anyio import to_thread
 from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 
-from reverie.agent.mail.lead import LeadMail
-from reverie.agent.mail.letters import LEAD, Letter
-from reverie.agent.subagents import worktree
-from reverie.agent.subagents.roster import Member
-from reverie.agent.subagents.types import AgentType
-from reverie.agent.subagents.worktree import Worktree
+from reverie.agent.mail.mailbox import LeaderMailboxes
+from reverie.agent.mail.messages import LEAD, AgentMessage
+from reverie.agent.subagents import spawn
+from reverie.agent.subagents.registry import AgentRecord, AgentType
+from reverie.agent.subagents.spawn import Worktree
 from reverie.concurrency import alone
 from reverie.errors import NotFound
-from reverie.session.jobs import OwnTasks
-from reverie.tools.process import Command, started
+from reverie.session.jobs import LoopTasks
+from reverie.toolbox.process import Command, start_process
 from reverie.transcript.records import ForkEnded, Usage
 from reverie.world import Notice
 
 if TYPE_CHECKING:
-    from reverie.agent.subagents.crew import Crew, Wanted
+    from reverie.agent.subagents.pool import AgentPool, AgentRequest
 
-PROGRAM = "reverie.agent.subagents.teammate"
+PROGRAM = "reverie.agent.subagents.teammate_process"
 MAX_RESTARTS = 2
 MAX_LINE = 64 * 1024
 _COUNTS = ("requests", "tokens")
 
 
 @dataclass
-class _Running:
+class _TeammateProcess:
     """One teammate's process."""
 
-    member: Member
+    member: AgentRecord
     hello: dict[str, Any]
     tree: Worktree | None
     control: int = -1  # what its standard input is read from
@@ -61,22 +60,22 @@ class _Running:
 class Teammates:
     """The teammates of one session."""
 
-    def __init__(self, crew: Crew, mail: LeadMail) -> None:
+    def __init__(self, crew: AgentPool, mail: LeaderMailboxes) -> None:
         self._crew = crew
         self._mail = mail
         self._keys = mail.keys
-        self._running: dict[str, _Running] = {}
-        self._tasks = OwnTasks()
+        self._running: dict[str, _TeammateProcess] = {}
+        self._tasks = LoopTasks()
         self._closing = False
 
     # --- one more
 
     async def start(
-        self, member: Member, type_: AgentType, wanted: Wanted, tree: Worktree | None
+        self, member: AgentRecord, type_: AgentType, wanted: AgentRequest, tree: Worktree | None
     ) -> None:
         """Start a process; it works when this returns."""
         hello = self._hello(member, type_, wanted, tree)
-        running = _Running(member, hello, tree)
+        running = _TeammateProcess(member, hello, tree)
         self._running[member.name] = running
         for other in self._running.values():
             if other is not running:
@@ -85,7 +84,7 @@ class Teammates:
         self._tasks.start_soon(lambda: self._live(running))
 
     def _hello(
-        self, member: Member, type_: AgentType, wanted: Wanted, tree: Worktree | None
+        self, member: AgentRecord, type_: AgentType, wanted: AgentRequest, tree: Worktree | None
     ) -> dict[str, Any]:
         ground = self._crew.ground
         place = ground.place
@@ -115,13 +114,13 @@ class Teammates:
         others = [LEAD, *(other for other in self._running if other != name)]
         return {other: (self._keys.key(other, name) or b"").hex() for other in others}
 
-    def _introduce(self, running: _Running, name: str) -> None:
+    def _introduce(self, running: _TeammateProcess, name: str) -> None:
         key = self._keys.key(name, running.member.name) or b""
         _write(running.control, {"peer": name, "key": key.hex()})
 
     # --- its process
 
-    async def _live(self, running: _Running) -> None:
+    async def _live(self, running: _TeammateProcess) -> None:
         """Its process, and another where it dies, until it is over."""
         member, why = running.member, ""
         try:
@@ -138,7 +137,7 @@ class Teammates:
                 await self._over(running, why)
             running.over.set()
 
-    async def _process(self, running: _Running) -> int:
+    async def _process(self, running: _TeammateProcess) -> int:
         ground = self._crew.ground
         theirs, ours = os.pipe()
         command = Command(
@@ -148,7 +147,7 @@ class Teammates:
             stdin=theirs,
         )
         try:
-            async with started(command, apart=True) as process:
+            async with start_process(command, apart=True) as process:
                 os.close(theirs)
                 theirs = -1
                 hello = {**running.hello, "peers": self._peers(running.member.name)}
@@ -157,7 +156,7 @@ class Teammates:
                 running.control = ours
                 async with anyio.create_task_group() as group:
                     group.start_soon(self._errors, running, process)
-                    await self._heard(running, process)
+                    await self._read_output(running, process)
                 return await process.wait()
         finally:
             running.control = -1
@@ -165,7 +164,7 @@ class Teammates:
             if theirs >= 0:
                 os.close(theirs)
 
-    async def _heard(self, running: _Running, process: Process) -> None:
+    async def _read_output(self, running: _TeammateProcess, process: Process) -> None:
         """What it tells of itself."""
         rest = ""
         async for text in TextReceiveStream(process.stdout, errors="replace"):  # type: ignore[arg-type]
@@ -175,15 +174,15 @@ class Teammates:
                 with contextlib.suppress(ValueError, RecursionError):
                     value: object = json.loads(line)
                     if isinstance(value, dict):
-                        self._told(running, cast("dict[str, Any]", value))
+                        self._update_member(running, cast("dict[str, Any]", value))
 
-    async def _errors(self, running: _Running, process: Process) -> None:
+    async def _errors(self, running: _TeammateProcess, process: Process) -> None:
         said = ""
         async for text in TextReceiveStream(process.stderr, errors="replace"):  # type: ignore[arg-type]
             said = (said + text)[-2_000:]
             running.member.taken["errors"] = said
 
-    def _told(self, running: _Running, value: Mapping[str, Any]) -> None:
+    def _update_member(self, running: _TeammateProcess, value: Mapping[str, Any]) -> None:
         member = running.member
         state = value.get("state")
         if state in ("running", "idle") and member.is_open:
@@ -203,7 +202,7 @@ class Teammates:
 
     # --- letters
 
-    def send(self, letter: Letter) -> None:
+    def send(self, letter: AgentMessage) -> None:
         running = self._running.get(letter.to)
         if running is None:
             raise NotFound("there is no such teammate", where=letter.to)
@@ -212,14 +211,14 @@ class Teammates:
         if letter.kind == "shutdown_request" and letter.sender == LEAD:
             self._tasks.start_soon(lambda: self._shut_down(running))
 
-    async def _shut_down(self, running: _Running) -> None:
+    async def _shut_down(self, running: _TeammateProcess) -> None:
         """One that was asked to end, and says neither yes nor no in its time, is ended."""
         member = running.member
         seconds = self._crew.ground.settings.agent_shutdown_seconds
         answered = False
         with anyio.move_on_after(seconds):
             while not running.over.is_set() and not answered:
-                answered = self._refused(member.name)
+                answered = self._has_refused(member.name)
                 await anyio.sleep(0.05)
         if running.over.is_set() or answered:
             return
@@ -227,7 +226,7 @@ class Teammates:
         self._say(f"{member.name} is ended: {member.reason}")
         await self.end(member.name)
 
-    def _refused(self, name: str) -> bool:
+    def _has_refused(self, name: str) -> bool:
         """Whether it has said no, and why stands in the lead's mail."""
         waiting = self._mail.own.waiting({}, bounded=False)
         mine = (one for one in waiting if one.sender == name)
@@ -244,7 +243,7 @@ class Teammates:
         running.scope.cancel()
         await running.over.wait()
 
-    async def _over(self, running: _Running, why: str) -> None:
+    async def _over(self, running: _TeammateProcess, why: str) -> None:
         member = running.member
         clean_end = running.ended and not member.reason
         member.state = "completed" if clean_end else "cancelled" if running.ended else "failed"
@@ -253,7 +252,7 @@ class Teammates:
             last = str(member.taken["errors"]).strip().rpartition("\n")[2]
             member.reason = f"{member.reason}: {last}"[:500]
         if running.tree is not None:
-            settled = worktree.settle(running.tree, self._crew.ground.place.environ)
+            settled = spawn.settle(running.tree, self._crew.ground.place.environ)
             kept, _ = await alone(settled, None)
             member.worktree = kept.path if kept else str(running.tree.path)
         self._running.pop(member.name, None)

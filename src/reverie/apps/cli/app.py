@@ -1,4 +1,6 @@
-"""The program's commands by name, and the one place where errors become words.
+"""Commands by name, shared options, errors to sentences by code.
+
+The program's commands by name, and the one place where errors become words.
 
 A command's module is imported when it is run, never to list it. Every error of ours ends
 here as one sentence on stderr (or one JSON object, with `--json`) and its exit code; a
@@ -10,15 +12,20 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from reverie.errors import NotAvailable, ReverieError, StoreError
+
+if TYPE_CHECKING:
+    from reverie.store.project import Project
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +56,17 @@ COMMANDS = {
         f"{HERE}.replay:replay", "Replay recorded sessions under a policy and measure it."
     ),
     "cache": LazyCommand(
-        f"{HERE}.cache:cache", "Show what the prompt cache did, and why it broke."
+        f"{HERE}.stats:cache", "Show what the prompt cache did, and why it broke."
     ),
     "config": LazyCommand(f"{HERE}.config:app", "Show every setting and where it comes from."),
-    "flags": LazyCommand(f"{HERE}.flags:app", "Show and set feature flags."),
-    "off": LazyCommand(f"{HERE}.off:off", "Switch Reverie off for this project."),
-    "on": LazyCommand(f"{HERE}.off:on", "Switch it on again."),
+    "flags": LazyCommand(f"{HERE}.config:flags_app", "Show and set feature flags."),
+    "off": LazyCommand(f"{HERE}.install:off", "Switch Reverie off for this project."),
+    "on": LazyCommand(f"{HERE}.install:on", "Switch it on again."),
     "trust": LazyCommand(
         f"{HERE}.trust:trust", "Look at a project's local settings and trust them."
     ),
     "doctor": LazyCommand(
-        f"{HERE}.doctor:doctor", "Check this installation and fix what can be fixed."
+        f"{HERE}.stats:doctor", "Check this installation and fix what can be fixed."
     ),
     "memory": LazyCommand(
         f"{HERE}.memory:app", "List, show, edit, search, undo, forget and move memories."
@@ -67,25 +74,25 @@ COMMANDS = {
     "recall": LazyCommand(
         f"{HERE}.recall:recall", "Find the memories that match a query, and show why."
     ),
-    "ask": LazyCommand(f"{HERE}.ask:ask", "Answer a question from memories and past sessions."),
+    "ask": LazyCommand(f"{HERE}.recall:ask", "Answer a question from memories and past sessions."),
     "dream": LazyCommand(
         f"{HERE}.dream:app", "Tidy the memory on a branch, checked before it lands."
     ),
     "stats": LazyCommand(f"{HERE}.stats:stats", "Show how well it works and what it costs."),
     "team": LazyCommand(f"{HERE}.team:app", "Share memory with a team: sync, server, tokens."),
-    "web": LazyCommand(f"{HERE}.web:web", "Open the page: sessions, memories, dreams."),
+    "web": LazyCommand(f"{HERE}.servers:web", "Open the page: sessions, memories, dreams."),
     "fleet": LazyCommand(
         f"{HERE}.fleet:app", "Run background work over many projects, on one host or many."
     ),
-    "mcp": LazyCommand(f"{HERE}.mcp:mcp", "Serve a project's memory to MCP clients."),
-    "hook": LazyCommand(f"{HERE}.install_plugin:hook", "Answer one hook event of Claude Code."),
+    "mcp": LazyCommand(f"{HERE}.servers:mcp", "Serve a project's memory to MCP clients."),
+    "hook": LazyCommand(f"{HERE}.install:hook", "Answer one hook event of Claude Code."),
     "install": LazyCommand(f"{HERE}.install:install", "Set up Claude Code, Codex or opencode."),
     "uninstall": LazyCommand(f"{HERE}.install:uninstall", "Take back what `install` wrote."),
     "proxy": LazyCommand(
-        f"{HERE}.proxy:proxy", "Give an agent in use memory and context by one URL."
+        f"{HERE}.servers:proxy", "Give an agent in use memory and context by one URL."
     ),
-    "simulate": LazyCommand(f"{HERE}.simulate:simulate", "Serve a simulated model provider."),
-    "help": LazyCommand(f"{HERE}.help:help_", "Show the help of a command."),
+    "simulate": LazyCommand(f"{HERE}.servers:simulate", "Serve a simulated model provider."),
+    "help": LazyCommand(f"{HERE}.app:help_", "Show the help of a command."),
 }
 DEFAULT = "chat"
 OWN_OPTIONS = ("-h", "--help", "--version", "--install-completion", "--show-completion")
@@ -153,7 +160,7 @@ class LazyGroup(click.Group):
         except ReverieError as error:
             code = _tell(error, command, as_json)
         except click.ClickException as error:
-            code = _misused(error, as_json)
+            code = _report_misuse(error, as_json)
         except click.Abort as error:
             code = _left(error)
         except BrokenPipeError:
@@ -175,7 +182,7 @@ def load(name: str) -> click.Command:
     try:
         return getattr(import_module(target.module), target.place.partition(":")[2])
     except ModuleNotFoundError as error:
-        from reverie.providers.extras import install_command
+        from reverie.providers.connection import install_command
 
         raise NotAvailable(
             f"`reverie {name}` cannot run: {error.name} is not installed",
@@ -194,9 +201,13 @@ def _version(context: click.Context, parameter: click.Parameter, wanted: bool) -
 
 def _completion(context: click.Context, parameter: click.Parameter, shell: str | None) -> None:
     if shell is not None:
-        from reverie.apps.cli import completion
+        from reverie.apps.cli import install as completion
 
-        work = completion.install if parameter.name == "install_completion" else completion.show
+        work = (
+            completion.install_completion
+            if parameter.name == "install_completion"
+            else completion.show
+        )
         work(shell)
         context.exit()
 
@@ -239,12 +250,12 @@ def build() -> click.Group:
 
 
 def _begin_telemetry() -> None:
-    from reverie.settings import environment
+    from reverie.settings.sources import environment
 
     wanted = environment().get("REVERIE_TELEMETRY", "off")
     if wanted not in ("on", "texts"):
         return
-    from reverie.providers.extras import extra
+    from reverie.providers.connection import extra
 
     with extra("otel", f"REVERIE_TELEMETRY is {wanted}, but nothing can be told"):
         from reverie.adapters.telemetry import from_environment
@@ -260,14 +271,14 @@ def run(args: Sequence[str] | None = None) -> None:
 
 
 def _tell(error: ReverieError, command: str, as_json: bool) -> int:
-    from reverie.settings import environment
+    from reverie.settings.sources import environment
 
     if environment().get("REVERIE_DEBUG"):
         import traceback
 
         traceback.print_exception(error)
-    from reverie.apps.cli.hints import HINTS
-    from reverie.apps.cli.show import clean, encoded
+    from reverie.apps.cli.output import HINTS, json_text
+    from reverie.text.safety import clean
 
     if as_json:
         told = {
@@ -277,14 +288,14 @@ def _tell(error: ReverieError, command: str, as_json: bool) -> int:
             "do": error.do,
             "exit_code": error.exit_code,
         }
-        print(encoded({"error": told}))
+        print(json_text({"error": told}))
     if error.do:
         error.do = HINTS.get((type(error), command), error.do)
     print(f"reverie: {clean(str(error))}", file=sys.stderr)
     return error.exit_code
 
 
-def _misused(error: click.ClickException, as_json: bool) -> int:
+def _report_misuse(error: click.ClickException, as_json: bool) -> int:
     code = error.exit_code
     if as_json:
         text = error.format_message()
@@ -306,3 +317,86 @@ def _unread() -> int:
     """Whoever read our output has gone: say nothing more, also not at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
+
+
+# --- `reverie help COMMAND` is `reverie COMMAND --help`.
+
+
+@click.command("help")
+@click.argument("words", nargs=-1, metavar="[COMMAND…]", help="The command. Default: all of them.")
+def help_(words: tuple[str, ...]) -> None:
+    """Show the help of a command."""
+    run([*words, "--help"])
+
+
+# --- The options that many commands take, and the order in which a group lists its commands.
+
+
+HOST = "127.0.0.1"
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class CommandGroup(click.Group):
+    """Commands in the order in which they were written down, not by the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(self.commands)
+
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document on stdout."
+)
+folder_option = partial(
+    click.option,
+    "--project",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=Path(),
+    metavar="PATH",
+    help="A folder in the project.",
+)
+
+
+def project_around(context: click.Context, parameter: click.Parameter, folder: Path) -> Project:
+    """Return the project around the folder that was given."""
+    from reverie.store.project import Project
+
+    del context, parameter
+    return Project.at(folder)
+
+
+project_option = folder_option(callback=project_around)
+model_option = click.option("--model", default="", metavar="M", help="The model to use.")
+session_files = click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    metavar="FILE…",
+    help="Session files, folders of them, or session ids.",
+)
+
+
+def port_option(
+    default: int, about: str = "0 picks a free port.", *, least: int = 0
+) -> Callable[[_Function], _Function]:
+    """Where a server listens."""
+    return click.option(
+        "--port",
+        type=click.IntRange(least, 65535),
+        metavar="N",
+        default=default,
+        show_default=True,
+        help=about,
+    )
+
+
+def sessions_like(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """For the shell: the sessions whose ids begin like that."""
+    from reverie.session.library import SessionLibrary
+    from reverie.store.project import Project
+
+    del parameter
+    given = context.params.get("project") or Path()
+    library = SessionLibrary.find(given if isinstance(given, Project) else Project.at(given))
+    found = library.sessions() if library else []
+    return [file.id for file in found if file.id.startswith(incomplete)]

@@ -1,4 +1,6 @@
-"""`reverie chat`: the terminal agent; and one prompt in a pipe.
+"""`chat` and `-p`.
+
+`reverie chat`: the terminal agent; and one prompt in a pipe.
 
 With `-p` or piped input one turn runs, its answer goes to stdout and everything else to
 stderr; the exit code says how it ended. At a terminal it is a conversation: Ctrl-C
@@ -12,19 +14,22 @@ import os
 import select
 import stat
 import sys
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import click
 
-from reverie.apps.cli.options import folder_option, json_option, model_option, sessions_like
-from reverie.errors import InvalidInput
+from reverie.apps.cli.app import folder_option, json_option, model_option, sessions_like
+from reverie.errors import BudgetExceeded, Incomplete, InvalidInput, Refused, ReverieError
 
 if TYPE_CHECKING:
     from reverie.agent.agent import AgentOptions
+    from reverie.apps.cli.controller import TurnDisplay
     from reverie.apps.tui.terminal import Terminal
+    from reverie.session.turn import TurnResult
     from reverie.store.project import Project
     from reverie.world import Model
 
@@ -122,7 +127,7 @@ def chat(
     terminal = None if prompt is not None or plain else drawn_terminal()
     with nullcontext() if terminal is None else terminal:
         from reverie.agent.agent import AgentOptions
-        from reverie.agent.place import working_folder
+        from reverie.session.request_head import working_folder
         from reverie.session.turn import TurnLimits
         from reverie.store.project import Project
 
@@ -130,7 +135,7 @@ def chat(
         place = _with_settings(Project.at(folder), **given)
         wanted = AgentOptions(
             project=folder,
-            resume=_chosen(place, resume, go_on),
+            resume=_session_to_resume(place, resume, go_on),
             private=private,
             bare=bare,
             mode=permission_mode,
@@ -162,11 +167,10 @@ def _answer(
     form: OutputFormat,
     as_json: bool,
 ) -> None:
-    from reverie.apps.cli.prompted import answered
-    from reverie.apps.cli.welcome import welcome
+    from reverie.apps.cli.keyboard import welcome
 
     welcome(place.home, place.settings, private=wanted.private)
-    code = answered(place, wanted, model, prompt, form, as_json)
+    code = run_prompt(place, wanted, model, prompt, form, as_json)
     if code:
         raise click.exceptions.Exit(code)
 
@@ -176,7 +180,7 @@ def drawn_terminal() -> Terminal | None:
     program is loaded behind it."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stdout and sys.stdout.isatty()):
         return None
-    from reverie.settings import environment
+    from reverie.settings.sources import environment
 
     known = environment()
     if known.get("TERM", "dumb") in ("", "dumb"):
@@ -192,18 +196,18 @@ def drawn_terminal() -> Terminal | None:
 
 def _with_settings(place: Project, **given: str | int | None) -> Project:
     """The place with what was asked for on the command line as its environment says it."""
-    from reverie.settings import variable
+    from reverie.settings.sources import variable
 
     said = {variable(name): str(value) for name, value in given.items() if value is not None}
     return replace(place, environ={**place.environ, **said}).reload()
 
 
-def _chosen(place: Project, resume: str, newest: bool) -> str:
+def _session_to_resume(place: Project, resume: str, newest: bool) -> str:
     if resume and newest:
         raise InvalidInput("--resume and --continue cannot be used together")
-    from reverie.session.library import Library, find_session
+    from reverie.session.library import SessionLibrary, find_session
 
-    library = Library.find(place)
+    library = SessionLibrary.find(place)
     if resume:
         return find_session(library, resume)
     found = library.sessions() if newest and library else []
@@ -214,12 +218,12 @@ def _chosen(place: Project, resume: str, newest: bool) -> str:
 
 def model_named(place: Project, name: str, resume: str = "") -> Model:
     """The model asked for; without a name the one a resumed session had, or the default."""
-    from reverie.embedded import EmbeddedModel
-    from reverie.providers.choose import model_for
-    from reverie.session.library import Library
+    from reverie.embedded.model import EmbeddedModel
+    from reverie.providers.selection import model_for
+    from reverie.session.library import SessionLibrary
 
     if resume and not name:
-        library = Library.find(place)
+        library = SessionLibrary.find(place)
         head = library.read(resume).view.head if library else None
         name = head.model if head else ""
     settings = place.settings
@@ -251,6 +255,142 @@ def given_prompt(text: str | None) -> str | None:
     return piped if text is None else f"{text}\n\n{piped}" if piped.strip() else text
 
 
-def resumed(wanted: AgentOptions, session: str) -> AgentOptions:
+def with_session(wanted: AgentOptions, session: str) -> AgentOptions:
     """The same wishes for another session."""
     return replace(wanted, resume=session)
+
+
+# --- Asking, before a conversation begins, for files outside the project that it wants to read.
+
+
+REASON = "this project asks to read a file outside it, now and in later sessions"
+
+
+def ask_for_files(project: Project, screen: TurnDisplay) -> None:
+    """One question for each file that nobody approved yet; a no is not kept."""
+    from reverie.session.context import instruction_files
+    from reverie.store.approvals import IncludeApprovals
+    from reverie.toolbox.permissions import Question
+
+    found = instruction_files(project).unapproved
+    record = IncludeApprovals(project.home)
+    for one in found:
+        subject = f"{one.path}, wanted by {one.by}"
+        if screen.ask(Question("CLAUDE.md", subject, REASON)).allow:
+            record.approve(project.root, one.path, one.by)
+
+
+# --- One prompt, one answer: what `-p` and a pipe get, and the exit code that says how it ended.
+
+
+CANCELLED = 130
+ENDINGS: Mapping[str, type[ReverieError]] = {
+    "refused": Refused,
+    "truncated": Incomplete,
+    "empty": Incomplete,
+}
+
+
+def run_prompt(
+    place: Project,
+    wanted: AgentOptions,
+    model: str,
+    prompt: str,
+    form: OutputFormat,
+    as_json: bool,
+) -> int:
+    """Run one turn and print what came of it; gives the exit code."""
+    from reverie.apps.cli.controller import ChatController, TurnCancelled
+    from reverie.apps.cli.output import note
+    from reverie.apps.cli.screens import AnswerScreen, JsonScreen
+
+    desk = ChatController(JsonScreen() if form == "stream-json" else AnswerScreen())
+    session = ""
+    try:
+        found = model_named(place, model, wanted.resume)
+        with desk.open(wanted, found) as desk:
+            session = desk.agent.session.id
+            result = desk.turn(prompt)
+    except TurnCancelled:
+        note(f"reverie: cancelled; `reverie --resume {session}` goes on")
+        return CANCELLED
+    except ReverieError as error:
+        if form != "text" and not as_json:
+            _object(form, {"type": "error", "what": error.what, **_error(error, session)})
+        raise
+    _print_result(form, result, session, found)
+    return _code(result)
+
+
+def _error(error: ReverieError, session: str) -> dict[str, Any]:
+    kind = type(error).__name__
+    told = {"error": kind, "where": error.where, "do": error.do, "exit_code": error.exit_code}
+    return {**told, "is_error": True, "result": str(error), "session_id": session}
+
+
+def _print_result(form: OutputFormat, result: TurnResult, session: str, model: Model) -> None:
+    if form == "text":
+        from reverie.text.safety import clean
+
+        text = clean(result.text) if sys.stdout.isatty() else result.text
+        sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
+        sys.stdout.buffer.flush()
+    else:
+        _object(form, result_facts(result, session, model))
+
+
+def result_facts(result: TurnResult, session: str, model: Model) -> dict[str, Any]:
+    """A turn's end for programs: our own keys, and those that scripts for Claude Code read."""
+    from reverie.providers.capabilities import dollars
+
+    usage, free = result.usage, model.capabilities.free
+    counts = {
+        "uncached": usage.uncached,
+        "read": usage.read,
+        "written": usage.written,
+        "output": usage.output,
+    }
+    cost = dollars(model.name, usage, free=free)
+    return {
+        "type": "result",
+        "outcome": result.outcome,
+        "text": result.text,
+        "session_id": session,
+        "model": model.name,
+        "rounds": result.rounds,
+        "usage": counts,
+        "cost": 0.0 if free else round(result.weighted, 2),
+        "reason": result.reason,
+        "stop_reason": result.stop_reason,
+        "result": result.text,
+        "is_error": result.outcome != "completed",
+        "num_turns": result.rounds,
+        "total_cost_usd": None if cost is None else round(cost, 6),
+    }
+
+
+def _object(form: OutputFormat, value: dict[str, Any]) -> None:
+    from reverie.apps.cli.output import json_text
+
+    if form == "json":
+        print(json_text(value))
+    else:
+        from reverie.apps.cli.output import inert
+        from reverie.transcript.blocks import dump
+
+        print(inert(dump(value)), flush=True)
+
+
+def _code(result: TurnResult) -> int:
+    from reverie.apps.cli.output import note
+
+    if result.outcome == "limit":
+        note(f"reverie: stopped at a limit: {result.reason}")
+        return BudgetExceeded.exit_code
+    if result.outcome == "blocked":
+        note(f"reverie: a hook blocked the prompt: {result.reason}")
+        return 1
+    if result.outcome in ENDINGS:
+        note(f"reverie: {result.reason}")
+        return ENDINGS[result.outcome].exit_code
+    return 0

@@ -1,4 +1,6 @@
-"""`reverie config`: every setting, its value, and who gave it.
+"""`config` and `flags`.
+
+`reverie config`: every setting, its value, and who gave it.
 
 `set` and `unset` change `<home>/settings.json` and nothing else; a running process keeps what it
 began with.
@@ -6,17 +8,27 @@ began with.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from reverie.apps.cli.options import CommandGroup, json_option, project_option
-from reverie.apps.cli.show import Column, document, hand_down, note, say, table
-from reverie.settings import DEFAULTS, SETTINGS, Loaded, Problem, camel, variable
-from reverie.settings.sources import settings_files
+from reverie.apps.cli.app import CommandGroup, json_option, project_option
+from reverie.apps.cli.output import Column, document, hand_down, note, say, table
+from reverie.settings.catalog import DEFAULTS, SETTINGS
+from reverie.settings.flags import FlagState
+from reverie.settings.schema import Problem, camel
+from reverie.settings.sources import LoadedSettings, settings_files, variable
+from reverie.settings.switches import flag_named, parse_flag
+from reverie.store.approvals import (
+    FLAGS_FILE,
+    SETTINGS_FILE,
+    change_flag,
+    change_setting,
+    setting_named,
+)
 from reverie.store.project import Project
 from reverie.text.format import plural
-from reverie.upkeep.configure import SETTINGS_FILE, change_setting, setting_named
 
 changed_option = click.option(
     "--changed", is_flag=True, help="Only settings that are not at their default."
@@ -42,7 +54,7 @@ def app(context: click.Context, as_json: bool, changed: bool, project: Project) 
 def list_all(as_json: bool, changed: bool, project: Project) -> None:
     """List all settings with value, source and place, then the values that were rejected."""
     loaded = project.load()
-    rows = [described(loaded, name) for name in SETTINGS]
+    rows = [setting_facts(loaded, name) for name in SETTINGS]
     if changed:
         rows = [row for row in rows if row["source"] != "default"]
     if as_json:
@@ -53,7 +65,7 @@ def list_all(as_json: bool, changed: bool, project: Project) -> None:
     columns = (Column("setting", style="bold"), Column("value", right=True), Column("source"))
     columns += (Column("place", wraps=True), Column("what for", wraps=True))
     keys = ("name", "value", "source", "place", "about")
-    table(columns, [[shown(row[key]) for key in keys] for row in rows])
+    table(columns, [[format_value(row[key]) for key in keys] for row in rows])
     tell_problems(loaded.problems)
 
 
@@ -68,7 +80,7 @@ def get(name: str, as_json: bool, project: Project) -> None:
     if as_json:
         document(row)
         return
-    say(shown(row["value"]))
+    say(format_value(row["value"]))
 
 
 @app.command("set")
@@ -94,10 +106,10 @@ def unset(name: str, as_json: bool, project: Project) -> None:
     _tell(project, field, as_json)
 
 
-def _one(loaded: Loaded, field: str) -> dict[str, Any]:
+def _one(loaded: LoadedSettings, field: str) -> dict[str, Any]:
     spelt = (field, camel(field), variable(field))
     problems = [problem.value() for problem in loaded.problems if problem.key in spelt]
-    return {**described(loaded, field), "problems": problems}
+    return {**setting_facts(loaded, field), "problems": problems}
 
 
 def _tell(project: Project, field: str, as_json: bool) -> None:
@@ -105,7 +117,7 @@ def _tell(project: Project, field: str, as_json: bool) -> None:
     if as_json:
         document(row)
         return
-    say(f"{row['key']} is {shown(row['value'])} ({row['source']})")
+    say(f"{row['key']} is {format_value(row['value'])} ({row['source']})")
     if row["source"] not in ("user", "default"):
         note(f"The value comes from {row['place']}, which takes precedence over {SETTINGS_FILE}.")
 
@@ -130,13 +142,13 @@ def path(as_json: bool, project: Project) -> None:
         return
     columns = (Column("source"), Column("exists"), Column("trusted"), Column("path", wraps=True))
     keys = ("source", "exists", "trusted", "path")
-    table(columns, [[shown(row[key]) for key in keys] for row in rows])
+    table(columns, [[format_value(row[key]) for key in keys] for row in rows])
     for row in rows:
         for reason in row["problems"]:
             note(f"{row['path']}: {reason}")
 
 
-def described(loaded: Loaded, name: str) -> dict[str, Any]:
+def setting_facts(loaded: LoadedSettings, name: str) -> dict[str, Any]:
     """One setting with all that is known of it."""
     known, origin = SETTINGS[name], loaded.origins[name]
     return {
@@ -154,7 +166,7 @@ def described(loaded: Loaded, name: str) -> dict[str, Any]:
     }
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A value as people write it."""
     if value is None:
         return "-"
@@ -171,3 +183,97 @@ def tell_problems(problems: tuple[Problem, ...]) -> None:
         note(f"  {problem.level}: {problem}")
     if any(problem.code == "not_trusted" for problem in problems):
         note("`reverie trust` shows what an untrusted file would do, and asks.")
+
+
+# --- `reverie flags`: feature flags, which act while the program runs.
+#
+# `set` and `unset_flag` change `<home>/flags.json` and nothing else. Every running process asks the
+# file again at its next look.
+
+
+@click.group("app", cls=CommandGroup, invoke_without_command=True)
+@json_option
+@project_option
+@click.pass_context
+def flags_app(context: click.Context, as_json: bool, project: Project) -> None:
+    """Show and set feature flags."""
+    hand_down(context)
+    if context.invoked_subcommand is None:
+        context.invoke(list_flags, as_json=as_json, project=project)
+
+
+@flags_app.command("list")
+@json_option
+@project_option
+def list_flags(as_json: bool, project: Project) -> None:
+    """List all flags with their current value and where it was set."""
+    found = project.flags
+    rows = [flag_facts(state) for state in found.snapshot().values()]
+    problems = found.problems()
+    if as_json:
+        told = [problem.value() for problem in problems]
+        document({"file": str(project.home / FLAGS_FILE), "flags": rows, "problems": told})
+        return
+    columns = (Column("flag", style="bold"), Column("value"), Column("source"))
+    columns += (Column("place", wraps=True), Column("what for", wraps=True))
+    keys = ("name", "value", "source", "place", "about")
+    table(columns, [[value_shown(row[key]) for key in keys] for row in rows])
+    tell_problems(problems)
+
+
+@flags_app.command("set")
+@click.argument("name", help="The flag, or an alias of it.")
+@click.argument("value", help="on, off, a number or JSON.")
+@json_option
+@project_option
+def set_flag(name: str, value: str, as_json: bool, project: Project) -> None:
+    """Set a flag. Running processes notice the change too."""
+    change_flag(project, name, parse_flag(name, value))
+    _tell_flag(project, name, as_json)
+
+
+@flags_app.command("unset")
+@click.argument("name", help="The flag, or an alias of it.")
+@json_option
+@project_option
+def unset_flag(name: str, as_json: bool, project: Project) -> None:
+    """Remove a flag from flags.json, so that the next source or the default applies."""
+    flag_named(name)
+    if (project.home / FLAGS_FILE).exists():
+        change_flag(project, name, None)
+    _tell_flag(project, name, as_json)
+
+
+def flag_facts(state: FlagState) -> dict[str, Any]:
+    """One flag with all that is known of it."""
+    flag, value = state.flag, state.value
+    return {
+        "name": flag.name,
+        "value": dict(value) if isinstance(value, Mapping) else value,
+        "default": dict(flag.default) if isinstance(flag.default, Mapping) else flag.default,
+        "source": state.origin.source,
+        "place": state.origin.place,
+        "trusted": state.origin.trusted,
+        "aliases": list(flag.aliases),
+        "section": flag.section,
+        "about": flag.about,
+    }
+
+
+def value_shown(value: object) -> str:
+    """A flag's value as people write it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return format_value(value)
+
+
+def _tell_flag(project: Project, name: str, as_json: bool) -> None:
+    state = project.flags.snapshot()[flag_named(name).name]
+    if as_json:
+        document(flag_facts(state))
+        return
+    say(f"{state.flag.name} is {value_shown(state.value)} ({state.origin.source})")
+    if state.origin.source not in ("flags", "default"):
+        note(
+            f"The value comes from {state.origin.place}, which takes precedence over {FLAGS_FILE}."
+        )

@@ -1,4 +1,6 @@
-"""`reverie demo`: sessions from end to end, and what each layer did in them, in numbers.
+"""`demo`: its course in numbers, its sample project.
+
+`reverie demo`: sessions from end to end, and what each layer did in them, in numbers.
 
 It works in a temporary folder with a home of its own, needs no key and no network, and
 leaves nothing unless `--keep` is given. The first session's agent follows a script, in the
@@ -9,6 +11,7 @@ bills are real.
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 import tempfile
 import textwrap
@@ -17,13 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reverie.apps.cli.options import json_option
-from reverie.apps.cli.show import document, line, note, say, waiting
+from reverie.apps.cli.app import json_option
+from reverie.apps.cli.output import document, note, say, waiting
 from reverie.text.format import plural
+from reverie.text.safety import line
 
 if TYPE_CHECKING:
     from reverie.apps.cli.demo_course import DemoCourse
-    from reverie.apps.cli.demo_sessions import Sessions
+    from reverie.apps.cli.demo_sessions import DemoTotals
     from reverie.transcript.records import Boundary
 
 INTRODUCTION = """\
@@ -45,7 +49,7 @@ def demo(keep: bool, verbose: bool, as_json: bool) -> None:
     finally:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)
-    value = measured(first, later)
+    value = run_figures(first, later)
     if as_json:
         document({**value, "folder": str(folder) if keep else None})
     else:
@@ -63,13 +67,13 @@ def demo(keep: bool, verbose: bool, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _run(folder: Path, quiet: bool) -> tuple[DemoCourse, Sessions]:
+def _run(folder: Path, quiet: bool) -> tuple[DemoCourse, DemoTotals]:
     import anyio
 
     from reverie.apps.cli import demo_course, demo_sessions
-    from reverie.apps.cli.screens import LineScreen, Printed
+    from reverie.apps.cli.screens import AnswerScreen, LineScreen
 
-    screen = Printed() if quiet else LineScreen()
+    screen = AnswerScreen() if quiet else LineScreen()
     if not quiet:
         say(INTRODUCTION)
 
@@ -79,7 +83,7 @@ def _run(folder: Path, quiet: bool) -> tuple[DemoCourse, Sessions]:
             say(text, "bold")
             sys.stdout.flush()
 
-    async def all_of_them() -> tuple[DemoCourse, Sessions]:
+    async def all_of_them() -> tuple[DemoCourse, DemoTotals]:
         shown = (folder, screen.event, tell, screen.notice)
         return await demo_course.run(*shown), await demo_sessions.run(*shown)
 
@@ -89,7 +93,7 @@ def _run(folder: Path, quiet: bool) -> tuple[DemoCourse, Sessions]:
 # --- in numbers
 
 
-def measured(first: DemoCourse, later: Sessions) -> dict[str, Any]:
+def run_figures(first: DemoCourse, later: DemoTotals) -> dict[str, Any]:
     """The run in the form that `--json` gives."""
     fork = first.fork
     return {
@@ -128,7 +132,7 @@ def _of_the_first(found: DemoCourse) -> dict[str, Any]:
     }
 
 
-def _of_the_later(found: Sessions) -> dict[str, Any]:
+def _of_the_later(found: DemoTotals) -> dict[str, Any]:
     return {
         "collapse": {
             "count": found.sealed,
@@ -152,7 +156,7 @@ def _of_the_later(found: Sessions) -> dict[str, Any]:
     }
 
 
-def _of_memory(found: Sessions) -> dict[str, Any]:
+def _of_memory(found: DemoTotals) -> dict[str, Any]:
     dream = found.dream
     return {
         "extraction": {
@@ -202,13 +206,13 @@ def _report(value: dict[str, Any], verbose: bool) -> None:
     say("What each layer did", "bold")
     done = value["layers"]
     rows = [
-        ("1", "tool-result storage", _stored(done["tool_results"])),
-        ("2", "microcompaction", _cleared(done["microcompaction"])),
-        ("2b", "collapse", _sealed(done["collapse"])),
-        ("3", "session memory", _noted(done["session_memory"])),
-        ("4", "compaction", _compacted(done["compaction"])),
-        ("5", "memory extraction", _extracted(done["extraction"])),
-        ("", "recall", _recalled(done["recall"])),
+        ("1", "tool-result storage", _describe_storage(done["tool_results"])),
+        ("2", "microcompaction", _describe_clearing(done["microcompaction"])),
+        ("2b", "collapse", _describe_collapse(done["collapse"])),
+        ("3", "session memory", _describe_notes(done["session_memory"])),
+        ("4", "compaction", _describe_compaction(done["compaction"])),
+        ("5", "memory extraction", _describe_extraction(done["extraction"])),
+        ("", "recall", _describe_recall(done["recall"])),
         ("6", "dreaming", _dreamt(done["dreaming"])),
         ("7", "fork", f"cache hit rate {value['fork']['hit_rate']:.0%} on its parent's prompt"),
     ]
@@ -251,38 +255,38 @@ def _answer(when: str, text: str) -> None:
 
 
 def _money(weighted: float) -> str:
-    from reverie.providers.prices import price_of
+    from reverie.providers.capabilities import price_of
 
     price = price_of(MODEL)
     return "" if price is None else f", ${weighted * price.input / 1e6:.2f}"
 
 
-def _stored(found: dict[str, Any]) -> str:
+def _describe_storage(found: dict[str, Any]) -> str:
     return (
         f"{plural(found['count'], 'result')}, {found['characters']:,} characters; "
         f"read back {plural(found['read_back'], 'time')}"
     )
 
 
-def _cleared(found: dict[str, Any]) -> str:
+def _describe_clearing(found: dict[str, Any]) -> str:
     return (
         f"{plural(found['count'], 'old result')} after a pause, {found['characters']:,} characters"
     )
 
 
-def _sealed(found: dict[str, Any]) -> str:
+def _describe_collapse(found: dict[str, Any]) -> str:
     return (
         f"{plural(found['messages'], 'old message')} became lines: "
         f"{found['tokens_before']:,} tokens, now {found['tokens_after']:,}"
     )
 
 
-def _noted(found: dict[str, Any]) -> str:
+def _describe_notes(found: dict[str, Any]) -> str:
     times = plural(found["updates"], "time")
     return f"notes kept {times}, {found['hit_rate']:.0%} of that from the cache"
 
 
-def _compacted(found: dict[str, Any]) -> str:
+def _describe_compaction(found: dict[str, Any]) -> str:
     by_notes, asked_for = found["by_notes"], found["asked_for"]
     return (
         f"{by_notes['tokens_before']:,} tokens to {by_notes['tokens_after']:,}, no call; "
@@ -290,11 +294,11 @@ def _compacted(found: dict[str, Any]) -> str:
     )
 
 
-def _extracted(found: dict[str, Any]) -> str:
+def _describe_extraction(found: dict[str, Any]) -> str:
     return f"{plural(found['count'], 'memory', 'memories')} from what the user said"
 
 
-def _recalled(found: dict[str, Any]) -> str:
+def _describe_recall(found: dict[str, Any]) -> str:
     whole = plural(len(found["head"]), "young memory", "young memories")
     joined = (
         f"; {found['joined']} of {found['considered']} joined a question, {found['bytes']:,} bytes"
@@ -308,3 +312,87 @@ def _dreamt(found: dict[str, Any]) -> str:
         f"{found['memories_after']} unasked; "
         f"{'undone, byte for byte' if found['undone'] else 'not taken back'}"
     )
+
+
+# --- The repository that the demo works on: a small project with one fault and long logs.
+#
+# Made of nothing but the text here, the same bytes every time. Only the folder that is handed in
+# is written to.
+
+
+PRICING = '''"""Prices of an order."""
+
+
+def discount(total, percent):
+    """The total after a discount in percent."""
+    return total - total * percent / 10
+
+
+def with_tax(total, rate=0.19):
+    return round(total * (1 + rate), 2)
+'''
+FAULT = "total * percent / 10"
+MENDED = "total * percent / 100"
+TESTS = '''"""Tests of the prices."""
+
+import unittest
+
+from orders.pricing import discount, with_tax
+
+
+class Prices(unittest.TestCase):
+    def test_a_discount_is_taken_off(self):
+        self.assertEqual(discount(200, 15), 170)
+
+    def test_tax_is_added(self):
+        self.assertEqual(with_tax(100), 119.0)
+'''
+README = "# orders\n\nPrices of a small shop. `python -m unittest` runs the tests.\n"
+LOG_LINES = 1_500
+SERVICES = ("checkout", "billing", "search", "mail", "stock")
+SERVICE_CHARACTERS = 45_000
+LONGEST = "checkout"  # the one that is stored to make room for the others
+
+
+def service_log() -> str:
+    """A log of more than 50,000 characters in which three lines matter."""
+    lines: list[str] = []
+    for n in range(LOG_LINES):
+        clock = f"{n // 3600:02}:{n // 60 % 60:02}:{n % 60:02}"
+        if n in (411, 902, 1_307):
+            lines.append(f"{clock} ERROR pricing order {n}: discount of 15 % gave a negative total")
+        else:
+            lines.append(f"{clock} INFO  pricing order {n}: priced in {n * 7 % 40 + 3} ms, sent on")
+    return "\n".join(lines) + "\n"
+
+
+def other_log(name: str) -> str:
+    """One of five logs, each below a result's own limit, together above a message's."""
+    lines: list[str] = []
+    size = n = 0
+    while size < SERVICE_CHARACTERS + (1_000 if name == LONGEST else 0):
+        slow = "TIMEOUT after 3000 ms" if n % 331 == 330 else f"answered in {n * 11 % 90 + 5} ms"
+        lines.append(f"{name} request {n:06}: {slow}")
+        size += len(lines[-1]) + 1
+        n += 1
+    return "\n".join(lines) + "\n"
+
+
+def make(folder: Path) -> None:
+    """Write the repository into an empty folder."""
+    files = {
+        "README.md": README,
+        "orders/__init__.py": "",
+        "orders/pricing.py": PRICING,
+        "tests/__init__.py": "",
+        "tests/test_pricing.py": TESTS,
+        "service.log": service_log(),
+        **{f"logs/{name}.log": other_log(name) for name in SERVICES},
+    }
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    git = shutil.which("git")
+    if git is not None:
+        subprocess.run([git, "init", "-q", str(folder)], check=False, capture_output=True)

@@ -20,12 +20,14 @@ import anyio
 
 from reverie.agent.agent import Agent, AgentOptions
 from reverie.agent.builder import open_agent
-from reverie.apps.cli import demo_sample as sample
-from reverie.layers.tool_results import Budgets
+from reverie.apps.cli import demo as sample
+from reverie.layers.tool_results import ResultBudgets
 from reverie.session.session import Session
 from reverie.session.turn import OnEvent
-from reverie.settings import environment
-from reverie.simulator import Engine, SimulatedModel, call
+from reverie.settings.sources import environment
+from reverie.simulator.answers import call
+from reverie.simulator.engine import Engine
+from reverie.simulator.model import SimulatedModel
 from reverie.transcript.blocks import Block, Json, Object, text_block
 from reverie.transcript.records import ForkEnded, ResultDecided, UserMessage
 from reverie.transcript.tasks import Task
@@ -43,13 +45,17 @@ PAUSE = 2 * 3600.0
 TESTS = f"{shlex.quote(sys.executable)} -B -m unittest"
 
 
-def _said(text: str, *calls: Block) -> list[Block]:
+def _answer_blocks(text: str, *calls: Block) -> list[Block]:
     return [text_block(text), *calls]
 
 
 def course() -> list[list[Block]]:
     """Every answer of the scripted agent, in order."""
-    return [*mending(), *searching(), _said("Nothing: the prices are mended, the logs looked at.")]
+    return [
+        *mending(),
+        *searching(),
+        _answer_blocks("Nothing: the prices are mended, the logs looked at."),
+    ]
 
 
 def mending() -> list[list[Block]]:
@@ -59,24 +65,24 @@ def mending() -> list[list[Block]]:
         "new_string": sample.MENDED,
     }
     return [
-        _said(
+        _answer_blocks(
             "I look at the project first.",
             call("List", {"path": "."}),
             call("Read", {"file_path": "orders/pricing.py"}),
             call("Read", {"file_path": "tests/test_pricing.py"}),
         ),
-        _said(
+        _answer_blocks(
             "Now the tests, and what the service logged.",
             call("Bash", {"command": TESTS}),
             call("Bash", {"command": "cat service.log"}, LOG),
         ),
-        _said(
+        _answer_blocks(
             "The log is long; I search what was stored of it.",
             call("ReadBack", {"reference": LOG, "query": "ERROR"}),
         ),
-        _said("Percent are divided by 10 instead of 100.", call("Edit", edit)),
-        _said("I check it.", call("Bash", {"command": TESTS})),
-        _said("Mended: a discount in percent was divided by 10. The tests pass."),
+        _answer_blocks("Percent are divided by 10 instead of 100.", call("Edit", edit)),
+        _answer_blocks("I check it.", call("Bash", {"command": TESTS})),
+        _answer_blocks("Mended: a discount in percent was divided by 10. The tests pass."),
     ]
 
 
@@ -86,16 +92,16 @@ def searching() -> list[list[Block]]:
         for name in sample.SERVICES
     ]
     return [
-        _said("All five at once.", *logs),
-        _said(
+        _answer_blocks("All five at once.", *logs),
+        _answer_blocks(
             "One of them was stored to make room; I look into it.",
             call("ReadBack", {"reference": f"toolu_demo_{sample.LONGEST}", "query": "TIMEOUT"}),
         ),
-        _said("All five had time-outs, about one in 330 requests."),
+        _answer_blocks("All five had time-outs, about one in 330 requests."),
     ]
 
 
-class Later:
+class SkippingClock:
     """The time of day, and a pause that nobody has to sit through."""
 
     def __init__(self) -> None:
@@ -108,7 +114,7 @@ class Later:
         await anyio.sleep(seconds)
 
 
-class Scripted:
+class CourseModel:
     """Plays the course to the main agent, and gives forks a line of their own."""
 
     def __init__(self) -> None:
@@ -118,8 +124,8 @@ class Scripted:
     def __call__(self, body: Object) -> list[Block]:
         del body
         if self.fork:
-            return _said("A discount was mended; five logs were searched for time-outs.")
-        return self._rest.pop(0) if self._rest else _said("That was all.")
+            return _answer_blocks("A discount was mended; five logs were searched for time-outs.")
+        return self._rest.pop(0) if self._rest else _answer_blocks("That was all.")
 
 
 @dataclass
@@ -157,8 +163,8 @@ async def run(
     project = folder / "orders"
     project.mkdir()
     sample.make(project)
-    script = Scripted()
-    clock = Later()
+    script = CourseModel()
+    clock = SkippingClock()
     model = SimulatedModel(Engine(answerer=script, clock=clock.now), session="demo")
     wanted = AgentOptions(
         project,
@@ -213,17 +219,17 @@ def _blocks(body: str) -> list[Any]:
     value = json.loads(body)
     out: list[Any] = [*value.get("tools", ()), *value.get("system", ())]
     out += [(m["role"], b) for m in value["messages"] for b in m["content"]]
-    return [_unmarked(b) for b in out]
+    return [_without_mark(b) for b in out]
 
 
-def _unmarked(given: Any) -> Any:
+def _without_mark(given: Any) -> Any:
     if isinstance(given, tuple):
         role, block = cast("tuple[str, Any]", given)
-        return role, _unmarked(block)
+        return role, _without_mark(block)
     return {k: v for k, v in given.items() if k != "cache_control"}
 
 
-async def _fork(agent: Agent, script: Scripted, found: DemoCourse) -> None:
+async def _fork(agent: Agent, script: CourseModel, found: DemoCourse) -> None:
     script.fork = True
     spec = ForkSpec(FORK, "Say in one line what was done so far.", Task(FORK))
     await agent.session.run_fork(spec)
@@ -240,7 +246,7 @@ def _measure(session: Session, model: SimulatedModel, found: DemoCourse) -> None
     found.stored = [d for d in decided if d.action == "stored"]
     found.cleared = [d for d in decided if d.action == "cleared"]
     whole = originals(session)
-    limits = Budgets(session.world)
+    limits = ResultBudgets(session.world)
     for one in found.stored:
         call = session.view.calls.get(one.call)
         own = limits.of(call.name) if call else None

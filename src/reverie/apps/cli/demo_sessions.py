@@ -18,19 +18,21 @@ from typing import TypeVar
 
 from reverie.agent.agent import Agent, AgentOptions
 from reverie.agent.builder import open_agent
-from reverie.apps.cli import demo_sample as sample
-from reverie.apps.cli.demo_course import CLASSIC, Later, Tell, own_environment
-from reverie.embedded import EmbeddedModel
-from reverie.layers.collapse import SEALED
-from reverie.memory.format.entry import INDEX
-from reverie.session.dream import doors
+from reverie.apps.cli import demo as sample
+from reverie.apps.cli.demo_course import CLASSIC, SkippingClock, Tell, own_environment
+from reverie.embedded.model import EmbeddedModel
+from reverie.layers.collapse.lines import SEALED
+from reverie.session.dream import results
 from reverie.session.dream.branch import Dream, snapshot
-from reverie.session.recall.select import past as recalled_before
+from reverie.session.recall.selection import past as recalled_before
 from reverie.session.session import Session
 from reverie.session.turn import OnEvent, TurnEvent, TurnResult
-from reverie.simulator import Engine, SimulatedModel, from_model
-from reverie.store.memories import Memories
-from reverie.transcript.names import reference
+from reverie.simulator.answers import from_model
+from reverie.simulator.engine import Engine
+from reverie.simulator.model import SimulatedModel
+from reverie.store.memory_store import MemoryStore
+from reverie.topics.entry import INDEX
+from reverie.transcript.mentions import reference
 from reverie.transcript.records import (
     AssistantMessage,
     Boundary,
@@ -77,7 +79,7 @@ def readings() -> list[str]:
     ]
 
 
-class Embedded(SimulatedModel):
+class CachedEmbeddedModel(SimulatedModel):
     """The embedded model behind a simulated prompt cache; nobody pays for it."""
 
     @property
@@ -89,31 +91,31 @@ class Embedded(SimulatedModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Forked:
+class ForkTotals:
     """The forks of one kind, together."""
 
     requests: int = 0
     hit_rate: float = 0.0
 
     @classmethod
-    def of(cls, session: Session, source: str) -> Forked:
+    def of(cls, session: Session, source: str) -> ForkTotals:
         ended = [r for r in _records(session, ForkEnded) if r.source == source]
         read, given = sum(r.usage.read for r in ended), sum(r.usage.input for r in ended)
         return cls(sum(r.requests for r in ended), Usage(given - read, read).hit_rate)
 
 
 @dataclass
-class Sessions:
+class DemoTotals:
     """What the later sessions came to."""
 
     updates: int = 0  # of the notes
     covered: int = 0  # messages that the notes stand for in the end
     messages: int = 0
-    notes: Forked = field(default_factory=Forked)
+    notes: ForkTotals = field(default_factory=ForkTotals)
     by_notes: Boundary = field(default_factory=Boundary)
     asked_for: Boundary = field(default_factory=Boundary)
     extracted: tuple[str, ...] = ()
-    extraction: Forked = field(default_factory=Forked)
+    extraction: ForkTotals = field(default_factory=ForkTotals)
     considered: int = 0
     injected: tuple[Candidate, ...] = ()
     in_head: tuple[str, ...] = ()  # memories that a later session was sent whole at its start
@@ -138,7 +140,7 @@ class DemoStage:
 
     folder: Path
     model: SimulatedModel
-    clock: Later
+    clock: SkippingClock
     on_event: OnEvent
     tell: Tell
     say: Say
@@ -174,23 +176,23 @@ class DemoStage:
 def _first_lines(on_event: OnEvent) -> OnEvent:
     """Of a long answer the first line is shown."""
 
-    def shown(event: TurnEvent) -> None:
+    def show_first_line(event: TurnEvent) -> None:
         if isinstance(event, Delta) and event.kind == "text":
             event = Delta("text", event.text.partition("\n")[0])
         on_event(event)
 
-    return shown
+    return show_first_line
 
 
 async def run(
     folder: Path, on_event: OnEvent, tell: Tell, say: Callable[[Notice], None]
-) -> Sessions:
+) -> DemoTotals:
     """The sessions one after another, in the project that the first one left."""
-    clock = Later()
+    clock = SkippingClock()
     engine = Engine(answerer=from_model(EmbeddedModel()), clock=clock.now)
-    model = Embedded(engine, name="embedded", session="demo", window=WINDOW)
+    model = CachedEmbeddedModel(engine, name="embedded", session="demo", window=WINDOW)
     stage = DemoStage(folder, model, clock, on_event, tell, say)
-    found = Sessions()
+    found = DemoTotals()
     tell(
         "… from here on the embedded model answers, fixed rules without a language model. Its "
         f"window is set to {WINDOW:,} tokens, so that it fills quickly …"
@@ -203,7 +205,7 @@ async def run(
 # --- layers 3, 4 and 5: told things, then a full window
 
 
-async def _filling(stage: DemoStage, found: Sessions) -> None:
+async def _filling(stage: DemoStage, found: DemoTotals) -> None:
     async with stage.agent(REVERIE_CONTEXT_POLICY=CLASSIC) as agent:
         session = agent.session
         for words in TOLD:
@@ -214,14 +216,14 @@ async def _filling(stage: DemoStage, found: Sessions) -> None:
                 break
         _count_notes(session, found)
         found.by_notes = next(iter(_boundaries(session)), Boundary())
-        stage.remark("session_memory", f"the window was full; {_told(found.by_notes)}")
+        stage.remark("session_memory", f"the window was full; {_describe_boundary(found.by_notes)}")
         stage.tell("> /compact")
         await session.summarize()
         found.asked_for = _boundaries(session)[-1]
-        stage.remark("compaction", _told(found.asked_for))
+        stage.remark("compaction", _describe_boundary(found.asked_for))
         written = [key for record in _records(session, Extracted) for key in record.written]
         found.extracted = tuple(dict.fromkeys(written))
-        found.extraction = Forked.of(session, "extract_memories")
+        found.extraction = ForkTotals.of(session, "extract_memories")
     by_notes, asked_for = found.by_notes, found.asked_for
     found.checks["notes were taken along the way, from the session's cache"] = (
         found.updates > 0 and found.notes.hit_rate > 0.8
@@ -235,17 +237,17 @@ async def _filling(stage: DemoStage, found: Sessions) -> None:
     found.checks["each thing the user said became a memory"] = len(found.extracted) == len(TOLD)
 
 
-def _count_notes(session: Session, found: Sessions) -> None:
+def _count_notes(session: Session, found: DemoTotals) -> None:
     view, taken = session.view, _records(session, NotesTaken)
     said = (UserMessage, AssistantMessage)
     places = [n for n, entry in enumerate(view.entries) if isinstance(entry.record, said)]
     last = _place(view, taken[-1].last) if taken else -1
     found.updates = len(taken)
     found.covered, found.messages = sum(n <= last for n in places), len(places)
-    found.notes = Forked.of(session, "session_memory")
+    found.notes = ForkTotals.of(session, "session_memory")
 
 
-def _told(boundary: Boundary) -> str:
+def _describe_boundary(boundary: Boundary) -> str:
     calls = f"{boundary.calls} call" if boundary.calls else "no model was asked"
     kept = f"{boundary.fidelity or 0:.0%} of what must survive is there or can be read back"
     return f"{boundary.tokens_before:,} tokens became {boundary.tokens_after:,}; {calls}; {kept}"
@@ -254,7 +256,7 @@ def _told(boundary: Boundary) -> str:
 # --- recall
 
 
-async def _asking(stage: DemoStage, found: Sessions) -> None:
+async def _asking(stage: DemoStage, found: DemoTotals) -> None:
     stage.tell("… a new session without memory …")
     async with stage.agent(bare=True, private=True) as agent:
         found.without = (await stage.turn(agent, QUESTION, whole=True)).text
@@ -284,7 +286,7 @@ async def _asking(stage: DemoStage, found: Sessions) -> None:
 # --- collapse, a policy to choose
 
 
-async def _collapsing(stage: DemoStage, found: Sessions) -> None:
+async def _collapsing(stage: DemoStage, found: DemoTotals) -> None:
     stage.tell("… a session as it is by default: old rounds are sealed; a pause is in it …")
     async with stage.agent(bare=True) as agent:
         for words in readings()[:2]:
@@ -322,7 +324,7 @@ def _calls(messages: Sequence[UserMessage | AssistantMessage]) -> list[str]:
 # --- layer 6: twins, and a dream
 
 
-async def _saying_again(stage: DemoStage, found: Sessions) -> None:
+async def _saying_again(stage: DemoStage, found: DemoTotals) -> None:
     del found
     stage.tell("… another session, and somebody has one thing remembered twice …")
     async with stage.agent() as agent:
@@ -330,7 +332,7 @@ async def _saying_again(stage: DemoStage, found: Sessions) -> None:
             await stage.turn(agent, words)
 
 
-async def _dreaming(stage: DemoStage, found: Sessions) -> None:
+async def _dreaming(stage: DemoStage, found: DemoTotals) -> None:
     stage.tell("… the sixth session: a dream is due by itself …")
     async with stage.agent() as agent:
         if agent.memories is not None:
@@ -340,14 +342,14 @@ async def _dreaming(stage: DemoStage, found: Sessions) -> None:
     found.checks["taking the dream back restored every byte"] = landed and found.undone
 
 
-async def _dreamt(stage: DemoStage, agent: Agent, memories: Memories, found: Sessions) -> None:
+async def _dreamt(stage: DemoStage, agent: Agent, memories: MemoryStore, found: DemoTotals) -> None:
     before = snapshot(memories.folder)
     await stage.turn(agent, AT_LAST)
     after, found.dream = snapshot(memories.folder), agent.session.dreams.now
     found.before, found.after = (len(state.keys() - {INDEX}) for state in (before, after))
     if found.dream is not None and found.dream.changed:
         stage.tell("> reverie dream undo")
-        doors.undo(memories, found.dream)
+        results.undo(memories, found.dream)
         found.undone = snapshot(memories.folder) == before
         if found.undone:
             stage.remark("dream", f"all {len(before)} files are as they were before it")

@@ -1,4 +1,6 @@
-"""`reverie dream`: tidy the memory now, and look at what dreams did.
+"""`dream`, one project or all.
+
+`reverie dream`: tidy the memory now, and look at what dreams did.
 
 A dream works on a copy. What it made is checked before it lands, as one step that `undo` takes
 back; with `--dry-run`, or the setting `dream_review`, it waits until it is accepted or dropped.
@@ -11,22 +13,26 @@ import sys
 import time
 from contextlib import AbstractContextManager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from reverie.apps.cli.memory_open import find_memory, open_memory
-from reverie.apps.cli.options import CommandGroup, json_option, model_option, project_option
-from reverie.apps.cli.show import Column, document, line, note, say, table
+from reverie.apps.cli.app import CommandGroup, json_option, model_option, project_option
+from reverie.apps.cli.output import Column, document, note, say, table, tell
+from reverie.apps.cli.recall import find_memory, open_memory
+from reverie.concurrency import alone
 from reverie.errors import NotAvailable, NotFound
+from reverie.memory.tasks import TaskRun, dream_memory, roots
 from reverie.store.project import Project
 from reverie.text.format import age, plural
+from reverie.text.safety import line
 from reverie.world import Notice
 
 if TYPE_CHECKING:
     from reverie.session.dream.branch import Dream
-    from reverie.session.dream.run import Dreamer
-    from reverie.store.memories import Memories
+    from reverie.session.dream.run import DreamContext
+    from reverie.store.memory_store import MemoryStore
     from reverie.world import Model
 
 dream_id = click.argument(
@@ -68,12 +74,10 @@ def run(dry_run: bool, model: str, everything: bool, as_json: bool, project: Pro
 
     chosen = model_named(project, model)
     if not everything and not project.flags.on("dream"):
-        from reverie.session.dream.watch import OFF
+        from reverie.session.dream.schedule import OFF
 
         raise NotAvailable(OFF)
     if everything:
-        from reverie.apps.cli.dream_all import run_all
-
         run_all(project, chosen, dry_run=dry_run, as_json=as_json)
         return
     _allow(project, chosen)
@@ -81,7 +85,7 @@ def run(dry_run: bool, model: str, everything: bool, as_json: bool, project: Pro
     if as_json:
         document(asdict(done))
     else:
-        _told(done)
+        _print_dream(done)
         _score(project)
     if done.status in ("failed", "killed"):
         raise click.exceptions.Exit(1)
@@ -89,7 +93,7 @@ def run(dry_run: bool, model: str, everything: bool, as_json: bool, project: Pro
 
 def _score(project: Project) -> None:
     """What `memory check` says of the folder now: one score for both."""
-    from reverie.upkeep.check import check_memory
+    from reverie.memory.check import check_memory
 
     with find_memory(project) as memories:
         report = check_memory(memories, project)
@@ -97,7 +101,7 @@ def _score(project: Project) -> None:
 
 
 def _allow(project: Project, model: Model) -> None:
-    from reverie.session.dream.watch import allow
+    from reverie.session.dream.schedule import allow
 
     if not model.capabilities.free:
         allow(project.home)
@@ -106,15 +110,15 @@ def _allow(project: Project, model: Model) -> None:
 def _dreamt(project: Project, model: Model, dry_run: bool, *, quiet: bool) -> Dream:
     import anyio
 
-    from reverie.session.dream.run import dream
-    from reverie.upkeep.tasks import close_summariser
+    from reverie.memory.tasks import close_summariser
+    from reverie.session.dream.run import run_dream
 
     with open_memory(project) as memories, dreaming(project, memories, model) as dreamer:
 
         async def work() -> Dream:
             shown = _unseen if quiet else _progress
             async with close_summariser(dreamer):
-                return await dream(dreamer, "manual", dry_run=dry_run, shown=shown)
+                return await run_dream(dreamer, "manual", dry_run=dry_run, shown=shown)
 
         try:
             return anyio.run(work)
@@ -123,14 +127,16 @@ def _dreamt(project: Project, model: Model, dry_run: bool, *, quiet: bool) -> Dr
                 sys.stderr.write("\r\x1b[K")
 
 
-def dreaming(project: Project, memories: Memories, model: Model) -> AbstractContextManager[Dreamer]:
+def dreaming(
+    project: Project, memories: MemoryStore, model: Model
+) -> AbstractContextManager[DreamContext]:
     """Everything a dream needs, without a session."""
-    from reverie.upkeep.tasks import open_dreamer
+    from reverie.memory.tasks import open_dreamer
 
-    return open_dreamer(project, memories, model, _said)
+    return open_dreamer(project, memories, model, _note_warning)
 
 
-def _said(notice: Notice) -> None:
+def _note_warning(notice: Notice) -> None:
     if notice.level != "info":
         note(notice.text)
 
@@ -148,11 +154,11 @@ def _progress(dream: Dream) -> None:
         sys.stderr.flush()
 
 
-def _told(dream: Dream) -> None:
-    from reverie.session.dream.run import told
+def _print_dream(dream: Dream) -> None:
+    from reverie.session.dream.results import describe_dream
 
     styles = {"completed": "green", "failed": "red", "killed": "red"}
-    say(told(dream), styles.get(dream.status, "yellow"))
+    say(describe_dream(dream), styles.get(dream.status, "yellow"))
     if dream.status == "waiting":
         say("`reverie dream diff` shows it; `reverie dream accept` or `drop` decides")
     elif dream.status == "completed" and dream.changed:
@@ -170,27 +176,74 @@ def _told(dream: Dream) -> None:
         note(f"{len(dream.faults) - 20} more: `reverie dream status {dream.id[:8]} --json`")
 
 
+def run_all(place: Project, model: Model, *, dry_run: bool, as_json: bool) -> None:
+    """Dream wherever it is due, and say what became of each."""
+    import anyio
+
+    rows: list[dict[str, Any]] = []
+
+    async def every() -> None:
+        limit = anyio.CapacityLimiter(place.settings.background_processes)
+        async with anyio.create_task_group() as group:
+            for root in roots(place):
+                group.start_soon(one, root, limit)
+
+    async def one(root: Path, limit: anyio.CapacityLimiter) -> None:
+        async with limit:
+            found, error = await alone(project(root, model, dry_run), {})
+            rows.append({"project": str(root), **(found if not error else {"status": "failed"})})
+            if error:
+                rows[-1]["reason"] = error
+
+    anyio.run(every)
+    rows.sort(key=lambda row: row["project"])
+    if as_json:
+        document(rows)
+    elif rows:
+        names = ("project", "status", "reason")
+        cells = [[line(str(row.get(name, "")), 90) for name in names] for row in rows]
+        table([Column(name, wraps=name == "reason") for name in names], cells)
+    else:
+        say("No project has a memory.")
+    if any(row["status"] == "failed" for row in rows):
+        raise click.exceptions.Exit(1)
+
+
+async def project(root: Path, model: Model, dry_run: bool) -> dict[str, Any]:
+    """One project: its gates, then its dream."""
+    run = TaskRun(model, say=_tell_warning)
+    found, done = await dream_memory(Project.at(root), run, dry_run=dry_run)
+    if done is None:
+        return {"status": found.result, "reason": found.reason}
+    return {**asdict(done), "reason": found.reason}
+
+
+def _tell_warning(notice: Notice) -> None:
+    if notice.level != "info":
+        tell(notice)
+
+
 @app.command()
 @dream_id
 @json_option
 @project_option
 def status(dream: str, as_json: bool, project: Project) -> None:
     """List the dreams of this project, newest first, and when the next one is due."""
-    from reverie.session.dream.doors import find, known
-    from reverie.upkeep.tasks import next_dream
+    from reverie.memory.tasks import next_dream
+    from reverie.session.dream.results import find, list_dreams
 
     with find_memory(project) as memories:
         if memories is None:
             found, gates = [], "there is no memory yet"
         else:
-            found = [find(memories, dream)] if dream else known(memories)
+            found = [find(memories, dream)] if dream else list_dreams(memories)
             gates = next_dream(project, memories)
     if as_json:
         document({"next": gates, "dreams": [asdict(one) for one in found]})
         return
     say(f"Next dream: {gates or 'after the next turn'}")
     if dream and found:
-        _told(found[0])
+        _print_dream(found[0])
         return
     names = ("id", "status", "age", "files", "calls", "by", "reason")
     now = time.time()
@@ -216,26 +269,26 @@ def status(dream: str, as_json: bool, project: Project) -> None:
 @project_option
 def diff(dream: str, as_json: bool, project: Project) -> None:
     """Show what a waiting or refused dream would change."""
-    from reverie.session.dream import doors
+    from reverie.session.dream import results as doors
 
     with open_memory(project) as memories:
         found = doors.find(memories, dream, *(() if dream else ("waiting", "failed")))
-        changed = doors.changes(memories, found)
+        changed = doors.dream_changes(memories, found)
     if as_json:
         files = [_file_change(*one) for one in changed]
         document({"dream": found.id, "status": found.status, "files": files})
         return
     for one in changed:
-        for row in doors.unified(*one):
+        for row in doors.file_diff(*one):
             style = {"+": "green", "-": "red", "@": "cyan"}.get(row[:1], "")
             say(row, style)
 
 
 def _file_change(key: str, before: bytes | None, after: bytes | None) -> dict[str, Any]:
-    from reverie.session.dream import doors
+    from reverie.session.dream import results as doors
 
     change = "removed" if after is None else "added" if before is None else "changed"
-    return {"file": key, "change": change, "diff": "\n".join(doors.unified(key, before, after))}
+    return {"file": key, "change": change, "diff": "\n".join(doors.file_diff(key, before, after))}
 
 
 @app.command()
@@ -245,7 +298,7 @@ def _file_change(key: str, before: bytes | None, after: bytes | None) -> dict[st
 @project_option
 def accept(dream: str, only: tuple[str, ...], as_json: bool, project: Project) -> None:
     """Apply a waiting dream to the memory."""
-    from reverie.session.dream import doors
+    from reverie.session.dream import results as doors
 
     settings = project.settings
     with open_memory(project) as memories:
@@ -266,7 +319,7 @@ def accept(dream: str, only: tuple[str, ...], as_json: bool, project: Project) -
 @project_option
 def drop(dream: str, as_json: bool, project: Project) -> None:
     """Discard a dream."""
-    from reverie.session.dream import doors
+    from reverie.session.dream import results as doors
 
     with open_memory(project) as memories:
         found = doors.find(memories, dream, *(() if dream else ("waiting", "failed")))
@@ -280,7 +333,7 @@ def drop(dream: str, as_json: bool, project: Project) -> None:
 @project_option
 def kill(dream: str, as_json: bool, project: Project) -> None:
     """Stop a running dream, in whichever process it runs."""
-    from reverie.session.dream import doors
+    from reverie.session.dream import results as doors
 
     with open_memory(project) as memories:
         found = doors.find(memories, dream, "running")
@@ -293,8 +346,8 @@ def kill(dream: str, as_json: bool, project: Project) -> None:
     )
 
 
-def _until_over(memories: Memories, dream: str, seconds: float = 10.0) -> bool:
-    from reverie.session.dream import doors
+def _until_over(memories: MemoryStore, dream: str, seconds: float = 10.0) -> bool:
+    from reverie.session.dream import results as doors
 
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -310,10 +363,10 @@ def _until_over(memories: Memories, dream: str, seconds: float = 10.0) -> bool:
 @project_option
 def undo(dream: str, as_json: bool, project: Project) -> None:
     """Undo what a dream changed; later edits are kept."""
-    from reverie.session.dream import doors
+    from reverie.session.dream import results as doors
 
     with open_memory(project) as memories:
-        found = _changed(memories, dream)
+        found = _find_completed(memories, dream)
         done = doors.undo(memories, found)
     value = {"undone": found.id, "files": [one.key for one in done.done]}
     _answer(as_json, value, f"{plural(len(done.done), 'file')} as before")
@@ -321,12 +374,14 @@ def undo(dream: str, as_json: bool, project: Project) -> None:
         note(f"{one.key} was not undone: {one.refusal}")
 
 
-def _changed(memories: Memories, name: str) -> Dream:
-    from reverie.session.dream import doors
+def _find_completed(memories: MemoryStore, name: str) -> Dream:
+    from reverie.session.dream import results as doors
 
     if name:
         return doors.find(memories, name, "completed")
-    found = [one for one in doors.known(memories) if one.status == "completed" and one.changed]
+    found = [
+        one for one in doors.list_dreams(memories) if one.status == "completed" and one.changed
+    ]
     if not found:
         raise NotFound("No dream has changed anything", do="`reverie dream status` lists them")
     return found[0]

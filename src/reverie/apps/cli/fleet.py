@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reverie.apps.cli.fleet_open import (
+from reverie.apps.cli.app import CommandGroup, json_option, model_option
+from reverie.apps.cli.fleet_options import (
     check_made,
     chosen_model,
     database_option,
@@ -23,22 +24,20 @@ from reverie.apps.cli.fleet_open import (
     key_argument,
     local_ledger,
     must_be_named,
-    opened,
+    open_ledger,
     plan_options,
     plan_request,
     tenant_option,
     workshop,
 )
-from reverie.apps.cli.options import CommandGroup, json_option, model_option
-from reverie.apps.cli.show import document, note, say
-from reverie.fleet.jobs import TENANT, checked_tenant
+from reverie.apps.cli.output import document, note, say
+from reverie.fleet.plan import TENANT, checked_tenant
 from reverie.store.project import Project
 from reverie.text.format import plural
 
 if TYPE_CHECKING:
-    from reverie.fleet.jobs import JobEnd, TakenJob
     from reverie.fleet.ledger import FleetLedger
-    from reverie.fleet.planning import PlanRequest
+    from reverie.fleet.plan import ClaimedJob, JobEnd, PlanRequest
 
 
 @click.group(cls=CommandGroup, no_args_is_help=True)
@@ -72,13 +71,13 @@ def init(login: str, database: str, as_json: bool) -> None:
 @json_option
 def plan(dry_run: bool, shared: bool, database: str, as_json: bool, **given: Any) -> None:
     """Queue the jobs that are due; one that is queued already is not queued twice."""
-    from reverie.fleet.here import home_id
+    from reverie.fleet.plan import home_id
 
     url = database_url(database)
-    with opened(url) as ledger:
+    with open_ledger(url) as ledger:
         bound = "" if shared or not url else home_id(Project.at(Path()).home)
         asked = plan_request(ledger, host=bound, **given)
-        _planned(ledger, asked, url=url, dry_run=dry_run, as_json=as_json)
+        _run_plan(ledger, asked, url=url, dry_run=dry_run, as_json=as_json)
 
 
 @app.command("run")
@@ -97,13 +96,13 @@ def run_here(workers: int, model: str, as_json: bool, **given: Any) -> None:
     """Plan and work here, in this process; goes on where it was stopped."""
     import anyio
 
-    from reverie.apps.cli.fleet_seen import print_end, print_totals
-    from reverie.fleet.idle import why_idle, why_waiting
-    from reverie.fleet.local import run_local
-    from reverie.fleet.planning import plan as make_plan
+    from reverie.apps.cli.fleet_options import print_end, print_totals
+    from reverie.fleet.plan import plan_jobs as make_plan
+    from reverie.fleet.status import why_idle, why_waiting
+    from reverie.fleet.worker import run_local
 
     place = Project.at(Path())
-    with opened("") as ledger:
+    with open_ledger("") as ledger:
         asked = plan_request(ledger, host="", **given)
         found = make_plan(place, asked, time.time)
         ledger.add(found.jobs)
@@ -191,11 +190,11 @@ async def _until_stopped(worker: Any) -> None:
 @json_option
 def status(watch: bool, as_metrics: bool, database: str, as_json: bool) -> None:
     """Show what runs, what waits, and what it cost."""
-    from reverie.apps.cli.fleet_seen import print_status
+    from reverie.apps.cli.fleet_options import print_status
     from reverie.fleet.status import metrics, seen_status
 
     home = Project.at(Path()).home
-    with opened(database_url(database)) as ledger:
+    with open_ledger(database_url(database)) as ledger:
         while True:
             if as_metrics:
                 sys.stdout.write(metrics(ledger))
@@ -225,10 +224,10 @@ def status(watch: bool, as_metrics: bool, database: str, as_json: bool) -> None:
 @json_option
 def list_jobs(state: str, kind: str, tenant: str, most: int, database: str, as_json: bool) -> None:
     """List jobs, those that began last first."""
-    from reverie.apps.cli.fleet_seen import print_jobs
+    from reverie.apps.cli.fleet_options import print_jobs
     from reverie.fleet.status import with_reasons
 
-    with opened(database_url(database)) as ledger:
+    with open_ledger(database_url(database)) as ledger:
         found = ledger.jobs(tenant=tenant, state=state, kind=kind, most=most)
     if as_json:
         document(with_reasons(found, Project.at(Path()).home))
@@ -243,10 +242,10 @@ def list_jobs(state: str, kind: str, tenant: str, most: int, database: str, as_j
 @json_option
 def show(key: str, tenant: str, database: str, as_json: bool) -> None:
     """Show one job: where it stands, its tries, its cost."""
-    from reverie.apps.cli.fleet_seen import print_job
+    from reverie.apps.cli.fleet_options import print_job
     from reverie.fleet.status import with_reasons
 
-    with opened(database_url(database)) as ledger:
+    with open_ledger(database_url(database)) as ledger:
         (found,) = with_reasons([ledger.job(tenant, key)], Project.at(Path()).home)
     if as_json:
         document(found)
@@ -261,7 +260,7 @@ def show(key: str, tenant: str, database: str, as_json: bool) -> None:
 @json_option
 def cancel(key: str, tenant: str, database: str, as_json: bool) -> None:
     """Ask a job to stop; its memory is free once it has."""
-    with opened(database_url(database)) as ledger:
+    with open_ledger(database_url(database)) as ledger:
         state = ledger.cancel(tenant, key)
     said = "The job will stop" if state == "running" else f"The job is {state}"
     _answer(as_json, {"key": key, "state": state}, said)
@@ -275,7 +274,7 @@ def cancel(key: str, tenant: str, database: str, as_json: bool) -> None:
 def retry(key: str, tenant: str, database: str, as_json: bool) -> None:
     """Queue a job again that is dead, cancelled or skipped."""
     url = database_url(database)
-    with opened(url) as ledger:
+    with open_ledger(url) as ledger:
         state = ledger.retry(tenant, key)
         if url:
             fleet_engine().enqueue(ledger)
@@ -289,7 +288,7 @@ def retry(key: str, tenant: str, database: str, as_json: bool) -> None:
 @json_option
 def pause(tenant: str, resume: bool, database: str, as_json: bool) -> None:
     """Begin no more jobs of a tenant; those that run come to their end."""
-    with opened(database_url(database)) as ledger:
+    with open_ledger(database_url(database)) as ledger:
         ledger.pause(checked_tenant(tenant), not resume)
     said = f"Jobs of {tenant} {'begin again' if resume else 'do not begin until --resume'}"
     _answer(as_json, {"tenant": tenant, "paused": not resume}, said)
@@ -313,7 +312,7 @@ def limits(
     """Show or set what a provider's key may be asked for in a minute; `*` is for every key."""
     from reverie.fleet.rates import Limits, Rates
 
-    with opened(database_url(database)) as ledger:
+    with open_ledger(database_url(database)) as ledger:
         rates = Rates(ledger)
         if (requests, input_, output) != (None, None, None):
             old = rates.of(name)
@@ -344,7 +343,7 @@ def budget(
     from reverie.fleet.rates import set_budget
     from reverie.fleet.status import fleet_status
 
-    with opened(database_url(database)) as ledger:
+    with open_ledger(database_url(database)) as ledger:
         if lift or tokens is not None or calls is not None:
             set_budget(ledger, checked_tenant(tenant), tokens, calls)
         found = fleet_status(ledger)["tenants"].get(tenant, {})
@@ -357,11 +356,11 @@ def budget(
     say(f"{tenant}: {used:,.0f} of {limit} price-weighted tokens today")
 
 
-def _planned(
+def _run_plan(
     ledger: FleetLedger, asked: PlanRequest, *, url: str, dry_run: bool, as_json: bool
 ) -> None:
-    from reverie.fleet.idle import why_idle
-    from reverie.fleet.planning import plan as make_plan
+    from reverie.fleet.plan import plan_jobs as make_plan
+    from reverie.fleet.status import why_idle
 
     place = Project.at(Path())
     found = make_plan(place, asked, time.time)
@@ -384,7 +383,7 @@ def _planned(
         say(sentence, "yellow")
 
 
-def _quiet(taken: TakenJob, end: JobEnd) -> None:
+def _quiet(taken: ClaimedJob, end: JobEnd) -> None:
     del taken, end
 
 

@@ -1,4 +1,6 @@
-"""Reading what a person types at a prompt: editing, history, and messages of several lines.
+"""Prompt input, editor, first run.
+
+Reading what a person types at a prompt: editing, history, and messages of several lines.
 
 Pasted text arrives as one message, whatever line ends it has. Alt-Enter begins a new line, and so
 does Enter behind a backslash. What was sent is kept in `<home>/history.jsonl`, for this person
@@ -10,10 +12,21 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import reverie
+from reverie.apps.cli.output import note
+from reverie.errors import InvalidInput, StoreError, WriteFailed
+from reverie.settings.catalog import Settings
+from reverie.settings.sources import environment
+from reverie.store.files import Folder
 
 FILE = "history.jsonl"
 MOST = 1_000  # messages that are kept
@@ -25,7 +38,7 @@ _KEYS = (
 )
 
 
-class KeptHistory:
+class PromptHistory:
     """What was sent at prompts, in the file of one home; without a home nothing is kept."""
 
     def __init__(self, home: Path | None) -> None:
@@ -34,7 +47,7 @@ class KeptHistory:
 
     def messages(self) -> list[str]:
         """The last of them, oldest first."""
-        found = _kept(self._file)
+        found = _read_history(self._file)
         self._last = found[-1] if found else ""
         return found
 
@@ -52,7 +65,7 @@ class Keyboard:
     """Lines from a terminal, and the history of one home."""
 
     def __init__(self, home: Path | None) -> None:
-        self._kept = KeptHistory(home)
+        self._kept = PromptHistory(home)
         self._readline: Any = None
         with suppress(ImportError):
             self._readline = import_module("readline")
@@ -93,7 +106,7 @@ def _keep(path: Path, message: str) -> None:
         file.write(json.dumps(message, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
 
 
-def _kept(path: Path | None) -> list[str]:
+def _read_history(path: Path | None) -> list[str]:
     """The last messages, oldest first; a longer file is cut to them."""
     if path is None:
         return []
@@ -118,3 +131,76 @@ def _cut(path: Path, messages: list[str]) -> None:
         for message in messages:
             _keep(beside, message)
         beside.replace(path)
+
+
+# --- The person's own editor, on a copy that lies nowhere afterwards.
+
+
+def run_editor(before: bytes, key: str) -> bytes:
+    """What a person made of the bytes of a memory in their editor."""
+    environ = environment()
+    command = environ.get("VISUAL") or environ.get("EDITOR")
+    if not command:
+        raise InvalidInput("No editor is set", do="Set $VISUAL or $EDITOR, or give --with FILE")
+    with tempfile.TemporaryDirectory(prefix="reverie-edit-") as folder:
+        copy = Path(folder) / os.path.basename(key)
+        copy.write_bytes(before)
+        try:
+            ended = subprocess.run([*shlex.split(command), str(copy)], check=False)
+        except (OSError, ValueError) as error:
+            raise InvalidInput(f"The editor cannot be run: {error}", where=command) from error
+        if ended.returncode:
+            raise WriteFailed("The editor failed; nothing was changed", where=command)
+        try:
+            return copy.read_bytes()
+        except OSError as error:
+            raise WriteFailed(
+                "The editor left no file; nothing was changed", where=command
+            ) from error
+
+
+# --- What a person is told the first time: what is stored where, what runs unasked, what that may
+# cost, and how each is switched off.
+#
+# Shown once for each home, on stderr, and never again once it has been seen; a session that
+# records nothing does not record this either.
+
+
+MARKER = ".reverie-welcomed"
+ROOM = 24  # letters of a line of 80 that a folder may take
+
+
+def text(home: Path, settings: Settings) -> str:
+    """The notice, with the places and numbers that hold here."""
+    tokens, calls = settings.background_tokens_per_day, settings.background_calls_per_day
+    return f"""\
+Reverie {reverie.__version__}. Without a key its embedded model answers: no network, no cost.
+Stored for you alone below {_short(home)}; --private records nothing.
+Unasked: recall (local), notes, learning, one dream a day, hooks you set.
+Its budget: {tokens:,} weighted tokens, {calls:,} calls a day, to your model alone.
+Switch off: reverie flags (each kind), reverie off (here), --bare (this time).
+More: /help, reverie doctor, reverie help chat"""
+
+
+def _short(home: Path) -> str:
+    """The folder as a person writes it, in a line's room."""
+    told = str(home)
+    own = str(Path.home())
+    told = f"~{told[len(own) :]}" if told.startswith(f"{own}/") else told
+    return told if len(told) <= ROOM else f"…{told[1 - ROOM :]}"
+
+
+def welcome(
+    home: Path, settings: Settings, *, private: bool, say: Callable[[str], None] = note
+) -> bool:
+    """Show the notice if this home has not seen it; says whether it was shown."""
+    if (home / MARKER).exists():
+        return False
+    say(text(home, settings))
+    if not private:
+        try:
+            with Folder(home) as folder:
+                folder.write(MARKER, b"")
+        except StoreError as error:
+            say(f"reverie: this notice will come again: {error}")
+    return True

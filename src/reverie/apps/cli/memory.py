@@ -13,16 +13,11 @@ from typing import Any
 
 import click
 
-from reverie.apps.cli import (
-    memory_check,
-    memory_learn,
-    memory_moves,
-    memory_past,
-    memory_review,
-    memory_rules,
-)
-from reverie.apps.cli.editor import edited
-from reverie.apps.cli.memory_open import (
+from reverie.apps.cli import memory_history, memory_import, memory_review
+from reverie.apps.cli.app import CommandGroup, json_option, project_option
+from reverie.apps.cli.keyboard import run_editor
+from reverie.apps.cli.output import Column, document, note, say, table
+from reverie.apps.cli.recall import (
     by_user,
     contents_from,
     find_memory,
@@ -30,18 +25,16 @@ from reverie.apps.cli.memory_open import (
     text_from,
     with_option,
 )
-from reverie.apps.cli.options import CommandGroup, json_option, project_option
-from reverie.apps.cli.show import Column, document, line, note, say, table
 from reverie.errors import InvalidInput
-from reverie.memory import merge
-from reverie.memory.format.entry import TEAM, TopicFile, key_for, title_of
+from reverie.memory.values import MemoryRow, fold_case, list_memories, search_memories
 from reverie.store.files import Changed
-from reverie.store.memories import Memories, Remembered
-from reverie.store.plain import digest
+from reverie.store.fs import digest
+from reverie.store.memory_store import MemoryStore, SaveOutcome
 from reverie.store.project import Project
 from reverie.text.format import age, plural
-from reverie.text.untrusted import find, reveal
-from reverie.upkeep.memory import MemoryRow, fold_case, list_memories, search_memories
+from reverie.text.safety import find, line, reveal
+from reverie.topics import merge
+from reverie.topics.entry import TEAM, TopicFile, key_for, title_of
 
 memory_name = click.argument("name", metavar="NAME", help="A memory's file or name.")
 _MATCHES = 3
@@ -135,7 +128,7 @@ def add(
     _tell(done, as_json)
 
 
-def _shared_key(memories: Memories, title: str, kind: str) -> str:
+def _shared_key(memories: MemoryStore, title: str, kind: str) -> str:
     """A file below `team/` that nobody has yet."""
     below = f"{TEAM}/"
     taken = frozenset(
@@ -144,7 +137,7 @@ def _shared_key(memories: Memories, title: str, kind: str) -> str:
     return below + key_for(title, kind, taken)
 
 
-def _tell(done: Remembered, as_json: bool) -> None:
+def _tell(done: SaveOutcome, as_json: bool) -> None:
     warnings = list(done.saved.warnings) if done.saved else []
     if as_json:
         document({"outcome": done.outcome, "file": done.key, "warnings": warnings})
@@ -165,15 +158,15 @@ def edit(name: str, source: str, as_json: bool, project: Project) -> None:
     _tell(done, as_json)
 
 
-def edit_memory(memories: Memories, name: str, given: bytes | None = None) -> Remembered:
+def edit_memory(memories: MemoryStore, name: str, given: bytes | None = None) -> SaveOutcome:
     """Put what is given in a memory's place, or what the person makes of it in their editor."""
     one = memories.find(name)
     before = memories.folder.bytes_of(one.key)
-    data = edited(before, one.key) if given is None else given
-    return Remembered(one.key) if data == before else _land(memories, one.key, before, data)
+    data = run_editor(before, one.key) if given is None else given
+    return SaveOutcome(one.key) if data == before else _land(memories, one.key, before, data)
 
 
-def _land(memories: Memories, key: str, before: bytes, data: bytes) -> Remembered:
+def _land(memories: MemoryStore, key: str, before: bytes, data: bytes) -> SaveOutcome:
     """Save an edit; what others wrote meanwhile is merged with it."""
     origin = by_user("edit")
     try:
@@ -181,7 +174,7 @@ def _land(memories: Memories, key: str, before: bytes, data: bytes) -> Remembere
     except Changed:
         theirs = memories.folder.bytes_of(key)
     texts = [one.decode("utf-8", "surrogateescape") for one in (before, data, theirs)]
-    done = merge.merge(key, texts[0], texts[1], texts[2])
+    done = merge.merge_file(key, texts[0], texts[1], texts[2])
     merged = done.text.encode("utf-8", "surrogateescape")
     if not done.clean:
         note("Someone changed the same lines meanwhile: both versions are kept, between comments")
@@ -235,16 +228,16 @@ def search(words: tuple[str, ...], as_json: bool, project: Project) -> None:
 
 
 for command in (
-    memory_past.log,
-    memory_past.diff,
-    memory_past.show_blame,
-    memory_past.undo,
-    memory_past.forget,
+    memory_history.log,
+    memory_history.diff,
+    memory_history.show_blame,
+    memory_history.undo,
+    memory_history.forget,
     memory_review.app,
-    memory_rules.rules,
-    memory_check.check,
-    memory_learn.learn,
-    memory_moves.import_memories,
-    memory_moves.export,
+    memory_review.rules,
+    memory_review.check,
+    memory_import.learn,
+    memory_import.import_memories,
+    memory_import.export,
 ):
     app.add_command(command)

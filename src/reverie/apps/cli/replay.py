@@ -17,34 +17,30 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from reverie.apps.cli.options import json_option, project_option, session_files
-from reverie.apps.cli.show import PATIENCE, Column, console, document, note, say, table
-from reverie.apps.replay import (
+from reverie.apps.cli.app import json_option, project_option, session_files
+from reverie.apps.cli.output import PATIENCE, Column, console, document, note, say, table
+from reverie.apps.replay.course import RecordedCourse, of_entries, of_lines
+from reverie.apps.replay.figures import (
     CAVEAT,
-    POLICIES,
-    Course,
-    Figures,
     MeasuredSession,
-    PolicyName,
-    ReplayPolicy,
-    measured,
-    of_entries,
-    of_lines,
-    page,
+    ReplayFigures,
+    measure_session,
+    plays,
 )
-from reverie.apps.replay.figures import plays
+from reverie.apps.replay.page import page_text
+from reverie.apps.replay.policies import POLICIES, PolicyName, ReplayPolicy
 from reverie.errors import InvalidInput, InvalidMessage, NotFound, ReverieError
-from reverie.providers.prices import KINDS, price_of, relative
-from reverie.session.library import Library, find_session
-from reverie.settings import Settings
+from reverie.providers.capabilities import KINDS, price_of, relative
+from reverie.session import transfer
+from reverie.session.library import SessionLibrary, find_session
+from reverie.settings.catalog import Settings
 from reverie.store.files import Folder
 from reverie.store.journal import unseal
 from reverie.store.project import Project
 from reverie.text.format import plural
 from reverie.transcript.codec import decode
-from reverie.transcript.recorded import is_ours
+from reverie.transcript.recordings import is_ours
 from reverie.transcript.records import Entry
-from reverie.upkeep import transfer
 from reverie.world import Prices
 
 if TYPE_CHECKING:
@@ -94,7 +90,7 @@ def replay(
     if not sessions and failed:
         raise failed[0][1]
     if html is not None and sessions:
-        _write(html, page(sessions))
+        _write(html, page_text(sessions))
     figures = [s.figures for s in sessions]
     if as_json and rounds:
         document([s.figures.value() | _rounds(s) for s in sessions])
@@ -119,11 +115,11 @@ def _all(
     """What was measured, and what could not be."""
     sessions: list[MeasuredSession] = []
     failed: list[tuple[str, ReverieError]] = []
-    with Watching() as watching:
-        for given in transfer.expanded(files):
+    with ProgressLine() as watching:
+        for given in transfer.expand_folders(files):
             try:
                 course = course_of(given, project)
-                sessions.append(_measured(course, policy, given, every, watching))
+                sessions.append(_measure_course(course, policy, given, every, watching))
             except ReverieError as error:
                 failed.append((given, error))
     return sessions, failed
@@ -136,7 +132,7 @@ def prices_of(given: str) -> Prices:
     if given in KINDS:
         return KINDS[given]
     if "=" in given:
-        return _listed(given)
+        return _parse_prices(given)
     price = price_of(given)
     if price is None:
         raise InvalidInput(
@@ -147,7 +143,7 @@ def prices_of(given: str) -> Prices:
     return relative(price, Prices())
 
 
-def _listed(given: str) -> Prices:
+def _parse_prices(given: str) -> Prices:
     known = ("read", "write", "write_long", "output")
     found: dict[str, float] = {}
     for part in given.split(","):
@@ -172,14 +168,14 @@ def policy_of(name: str, settings: Settings, tail: int | None, prices: Prices) -
     return ReplayPolicy.of(found, settings, tail, prices)
 
 
-def _measured(
-    course: Course, policy: ReplayPolicy, given: str, every: bool, watching: Watching
+def _measure_course(
+    course: RecordedCourse, policy: ReplayPolicy, given: str, every: bool, watching: ProgressLine
 ) -> MeasuredSession:
     also = POLICIES if every else ()
     tick = watching.begin(course.session, plays(policy, also, course))
 
     async def work() -> MeasuredSession:
-        return await measured(course, policy, file=given, also=also, tick=tick)
+        return await measure_session(course, policy, file=given, also=also, tick=tick)
 
     return anyio.run(work)
 
@@ -193,14 +189,14 @@ def _write(out: Path, text: str) -> None:
 # --- what is to be replayed
 
 
-def course_of(given: str, project: Project) -> Course:
+def course_of(given: str, project: Project) -> RecordedCourse:
     """The course of a file, or of a session of this project."""
     path = Path(given)
     if path.exists():
         return _of_file(path)
     if path.name.endswith(transfer.ENDINGS) or len(path.parts) > 1:
         raise NotFound("There is no such file", where=given)
-    library = Library.find(project)
+    library = SessionLibrary.find(project)
     try:
         session = find_session(library, given)
     except InvalidInput as error:
@@ -213,14 +209,14 @@ def course_of(given: str, project: Project) -> Course:
     return _of_session(library, session)
 
 
-def _of_file(path: Path) -> Course:
+def _of_file(path: Path) -> RecordedCourse:
     lines, faults = transfer.lines_of(path)
     if not lines or not is_ours(lines[0]):
-        return _noted(of_lines(lines, _stem(path)), faults)
+        return _with_faults(of_lines(lines, _stem(path)), faults)
     parcel = transfer.parcel_of(path)
     beside = path.parent / _stem(path)
 
-    def stored(key: str) -> bytes | None:
+    def read_parcel_file(key: str) -> bytes | None:
         found = parcel.files.get(key)
         if found is not None or ".." in Path(key).parts:
             return found
@@ -228,7 +224,7 @@ def _of_file(path: Path) -> Course:
         return place.read_bytes() if place.is_file() else None
 
     def blob(name: str) -> str | None:
-        data = stored(f"blobs/{name}.json")
+        data = read_parcel_file(f"blobs/{name}.json")
         return None if data is None else data.decode("utf-8", "replace")
 
     entries: list[Entry] = []
@@ -238,43 +234,43 @@ def _of_file(path: Path) -> Course:
             entries.append(decode((found[0] if found else text).decode(), blob))
         except InvalidMessage:
             continue  # the parcel's faults name it
-    return _noted(of_entries(entries, stored, _stem(path)), parcel.faults)
+    return _with_faults(of_entries(entries, read_parcel_file, _stem(path)), parcel.faults)
 
 
-def _of_session(library: Library, session: str) -> Course:
+def _of_session(library: SessionLibrary, session: str) -> RecordedCourse:
     found = library.read(session)
 
-    def stored(key: str) -> bytes | None:
+    def read_session_file(key: str) -> bytes | None:
         try:
             return library.folder.read(f"{session}/{key}")
         except ReverieError:
             return None
 
-    return _noted(of_entries(found.entries, stored, session), found.faults)
+    return _with_faults(of_entries(found.entries, read_session_file, session), found.faults)
 
 
 def _stem(path: Path) -> str:
     return path.name.removesuffix(".gz").removesuffix(".jsonl")
 
 
-def _noted(course: Course, faults: Sequence[str]) -> Course:
+def _with_faults(course: RecordedCourse, faults: Sequence[str]) -> RecordedCourse:
     return replace(course, notes=(*faults, *course.notes)) if faults else course
 
 
 # --- what a person sees
 
 
-def _tell(figures: Sequence[Figures], policy: ReplayPolicy, html: Path | None) -> None:
+def _tell(figures: Sequence[ReplayFigures], policy: ReplayPolicy, html: Path | None) -> None:
     tail = f", tail {policy.tail:,}" if policy.name == "collapse" else ""
     say(f"{policy.name}{tail}: {plural(len(figures), 'session')}", "bold")
     say("Costs are in input tokens; “of naive” counts recovery and refind too.")
     short = _unique([f.session for f in figures])
     named = [(f.session[:short], f) for f in figures]
     costs = [_costs(name, [f]) for name, f in named]
-    kept = [_kept(name, [f]) for name, f in named]
+    kept = [_retention_row(name, [f]) for name, f in named]
     if len(figures) > 1:
         costs.append(_costs("all", figures))
-        kept.append(_kept("all", figures))
+        kept.append(_retention_row("all", figures))
     table([Column(name, right=name != "session") for name in _COSTS], costs)
     say("near and far: names that later steps used, as here/by reference/rerun/lost.")
     table([Column(name, right=name != "session") for name in _KEPT], kept)
@@ -287,7 +283,7 @@ def _tell(figures: Sequence[Figures], policy: ReplayPolicy, html: Path | None) -
         say(f"The page with plots is {html}")
 
 
-def _background(of: Sequence[Figures]) -> str:
+def _background(of: Sequence[ReplayFigures]) -> str:
     """What ran beside the sessions; its cost is not in theirs."""
     notes = plural(sum(f.background.notes for f in of), "update") + " of notes"
     looks = plural(sum(f.background.extractions for f in of), "extraction")
@@ -302,7 +298,7 @@ def _unique(names: Sequence[str]) -> int:
     return next((n for n in range(8, longest) if len({s[:n] for s in names}) == wanted), longest)
 
 
-def _costs(name: str, of: Sequence[Figures]) -> list[str]:
+def _costs(name: str, of: Sequence[ReplayFigures]) -> list[str]:
     naive = sum(f.naive_cost for f in of)
     spent = sum(f.cost + f.recovery + f.refind for f in of)
     sent = sum(f.read + f.written + f.plain for f in of)
@@ -319,8 +315,8 @@ def _costs(name: str, of: Sequence[Figures]) -> list[str]:
     ]
 
 
-def _kept(name: str, of: Sequence[Figures]) -> list[str]:
-    def met(distance: str) -> str:
+def _retention_row(name: str, of: Sequence[ReplayFigures]) -> list[str]:
+    def format_counts(distance: str) -> str:
         parts = ("here", "by_reference", "rerun", "lost")
         return "/".join(f"{sum(getattr(getattr(f, distance), p) for f in of)}" for p in parts)
 
@@ -333,13 +329,13 @@ def _kept(name: str, of: Sequence[Figures]) -> list[str]:
         f"{sum(f.thinking.refused for f in of):,}",
         f"{sum(f.pairing_faults for f in of):,}",
         f"{sum(f.facts_here for f in of):,} of {sum(f.facts for f in of):,}",
-        met("near"),
-        met("far"),
+        format_counts("near"),
+        format_counts("far"),
         f"{shown / results:.1%}" if results else "-",
     ]
 
 
-class Watching:
+class ProgressLine:
     """Progress on a terminal, once a second has passed; elsewhere nothing."""
 
     def __init__(self) -> None:
@@ -348,7 +344,7 @@ class Watching:
         self._what = ""
         self._done = self._total = 0
 
-    def __enter__(self) -> Watching:
+    def __enter__(self) -> ProgressLine:
         return self
 
     def __exit__(self, *ended: object) -> None:

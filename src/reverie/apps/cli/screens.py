@@ -1,7 +1,7 @@
 """What is shown of a turn: to a person at a terminal, or to a program in a pipe.
 
-Text of a model or a tool is cleaned of everything a terminal would obey. `Printed` gives
-the answer alone, `LineScreen` a line an event, `Streamed` one JSON object a line.
+Text of a model or a tool is cleaned of everything a terminal would obey. `AnswerScreen` gives
+the answer alone, `LineScreen` a line an event, `JsonScreen` one JSON object a line.
 Notices go to stderr. A pipe is never asked anything.
 """
 
@@ -15,21 +15,21 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from reverie.apps.cli.show import clean, console, inert, line, note
-from reverie.apps.tui.calls import ShownCall
-from reverie.session.turn import ToolEnded, ToolStarted, TurnEvent, told
-from reverie.tools import PermissionAnswer, Question
-from reverie.tools.questions import Row, asked_for, read_answer
-from reverie.tools.reach import reach
+from reverie.apps.cli.output import console, inert, note
+from reverie.apps.tui.footer import CallLine
+from reverie.session.turn import ToolEnded, ToolStarted, TurnEvent, event_object
+from reverie.text.safety import clean, line
+from reverie.toolbox.permission_rules import PromptRow, asked_for, read_answer
+from reverie.toolbox.permissions import PermissionAnswer, Question, reach
 from reverie.transcript.blocks import dump
 from reverie.wire.reply import Delta, Reply
-from reverie.world import Notice, Retrying
+from reverie.world import Notice, RetryNotice
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from reverie.apps.cli.keyboard import Keyboard
-    from reverie.apps.tui.footer import Status
+    from reverie.apps.tui.footer import FooterStatus
 
 PROMPT = "you: "
 SHOWN_ROWS = 24  # of what permission is asked for; the rest on demand
@@ -42,13 +42,13 @@ WHO = {"text": "assistant", "thinking": "thinking"}
 NEWLINE = "\n"
 
 
-class Printed:
+class AnswerScreen:
     """The answer alone, once it is whole; for `-p`."""
 
     asks = False
 
     def event(self, event: TurnEvent) -> None:
-        if isinstance(event, Retrying):
+        if isinstance(event, RetryNotice):
             note(_retrying(event))
 
     def notice(self, notice: Notice) -> None:
@@ -72,11 +72,11 @@ class Printed:
         show()
 
 
-class Streamed(Printed):
+class JsonScreen(AnswerScreen):
     """Every event as one JSON object a line."""
 
     def event(self, event: TurnEvent) -> None:
-        self._line(told(event))
+        self._line(event_object(event))
 
     def notice(self, notice: Notice) -> None:
         value = {"layer": notice.layer, "level": notice.level, "text": notice.text}
@@ -96,14 +96,14 @@ class LineScreen:
     def __init__(
         self, keyboard: Keyboard | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.watch: Callable[[], Status] | None = None
+        self.watch: Callable[[], FooterStatus] | None = None
         self.aside = nullcontext[None]
         self._console: Console = console()
         self._keyboard = keyboard
         self._clock = clock
         self._open = ""  # the kind of text that the cursor stands behind
         self._said = ""  # what was last said to be waited for
-        self._running: dict[str, ShownCall] = {}
+        self._running: dict[str, CallLine] = {}
         self._agents: list[str] = []  # as last told
 
     def event(self, event: TurnEvent) -> None:
@@ -113,12 +113,12 @@ class LineScreen:
                 self._write("text", text)
             case Delta("thinking", text):
                 self._write("thinking", text, "dim italic")
-            case Retrying():
+            case RetryNotice():
                 self.line(_retrying(event), "yellow")
             case Reply():
                 self._end()
             case ToolStarted():
-                self._running[event.call.id] = ShownCall.of(event.call, self._clock())
+                self._running[event.call.id] = CallLine.of(event.call, self._clock())
             case ToolEnded():
                 self._tool(event)
             case _:
@@ -126,7 +126,7 @@ class LineScreen:
 
     def _tool(self, event: ToolEnded) -> None:
         now = self._clock()
-        call = self._running.pop(event.call.id, None) or ShownCall.of(event.call, now)
+        call = self._running.pop(event.call.id, None) or CallLine.of(event.call, now)
         call.end(event.text, event.is_error, now)
         first = f": {line(call.text.partition(NEWLINE)[0], 150)}" if call.failed else ""
         told = f"tool {call.name} {call.given}: {call.outcome}{first}, {call.seconds:.1f} seconds"
@@ -240,7 +240,7 @@ class LineScreen:
             self._console.print()  # the cursor stands in the question
             raise
 
-    def _show_first(self, rows: list[Row]) -> bool:
+    def _show_first(self, rows: list[PromptRow]) -> bool:
         """The beginning of what is asked for; says whether there is more."""
         cut = len(rows) > SHOWN_ROWS
         for row in rows[:SHOWN_ROWS]:
@@ -252,7 +252,7 @@ class LineScreen:
             self.line(f"  [{len(rows) - SHOWN_ROWS:,} more lines]", "dim")
         return cut
 
-    def _show_all(self, rows: list[Row]) -> None:
+    def _show_all(self, rows: list[PromptRow]) -> None:
         if len(rows) < self._console.height - 2:
             for row in rows:
                 self._row(row.text, row.style)
@@ -290,6 +290,6 @@ class LineScreen:
         self._open = ""
 
 
-def _retrying(event: Retrying) -> str:
+def _retrying(event: RetryNotice) -> str:
     wait = f"{event.wait:.0f}" if event.wait >= 1 else f"{event.wait:.1f}"
     return f"try {event.attempt} failed, the next comes in {wait} s: {event.reason}"

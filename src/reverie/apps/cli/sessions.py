@@ -1,4 +1,6 @@
-"""`reverie sessions`: list, show, export, import and prune.
+"""`sessions`, `prune` included.
+
+`reverie sessions`: list, show, export, import and prune.
 
 Looking needs no lock and changes nothing, also while another process writes. `import`
 makes new sessions and touches no old one; `prune` removes whole sessions, after asking,
@@ -16,21 +18,38 @@ from typing import Any, Literal, cast, get_args
 
 import click
 
-from reverie.agent.subagents.roster import as_they_stand
-from reverie.apps.cli import telling
-from reverie.apps.cli.options import CommandGroup, json_option, project_option, sessions_like
-from reverie.apps.cli.retention import prune
-from reverie.apps.cli.show import Column, document, encoded, line, note, raw, say, table, watched
+from reverie.agent.subagents.registry import as_they_stand
+from reverie.apps.cli import output
+from reverie.apps.cli.app import CommandGroup, json_option, project_option, sessions_like
+from reverie.apps.cli.output import (
+    Column,
+    document,
+    json_text,
+    note,
+    raw,
+    say,
+    table,
+    with_progress,
+)
 from reverie.errors import InvalidInput, NotFound, ReverieError
-from reverie.session.library import Library, find_session, home_libraries
-from reverie.session.reading import Transcript
+from reverie.reports import transcript_view
+from reverie.session import transfer
+from reverie.session.library import (
+    OldSessions,
+    SessionLibrary,
+    find_old,
+    find_session,
+    home_libraries,
+    remove_session,
+)
+from reverie.session.summaries import Transcript
 from reverie.store.files import Folder
 from reverie.store.home import SessionFile, check_folder
 from reverie.store.journal import BadLine
 from reverie.store.project import Project
 from reverie.text.format import age, plural, size
+from reverie.text.safety import line
 from reverie.transcript.blocks import parse
-from reverie.upkeep import conversation, transfer
 from reverie.wire.request import render
 
 ExportFormat = Literal["jsonl", "json", "md"]
@@ -86,17 +105,17 @@ def _rows(project: Project, everywhere: bool) -> Iterator[dict[str, Any] | None]
     if everywhere:
         libraries = list(home_libraries(project))
     else:
-        own = Library.find(project)
+        own = SessionLibrary.find(project)
         libraries = [(str(project.root), own)] if own else []
     files = [(root, library, file) for root, library in libraries for file in library.sessions()]
     files.sort(key=lambda found: -found[2].mtime)
 
-    yield from watched(files, "reading", lambda found: summary(*found))
+    yield from with_progress(files, "reading", lambda found: summary(*found))
     for _, library in libraries:
         library.keep_summaries()
 
 
-def summary(root: str, library: Library, file: SessionFile) -> dict[str, Any] | None:
+def summary(root: str, library: SessionLibrary, file: SessionFile) -> dict[str, Any] | None:
     """One session in a line; one that cannot be read says why, one that is gone is left out."""
     row: dict[str, Any] = {"project": root, "path": str(file.path), "error": ""}
     try:
@@ -109,7 +128,7 @@ def summary(root: str, library: Library, file: SessionFile) -> dict[str, Any] | 
         return {**row, "error": str(error)}
 
 
-def _agents(library: Library, file: SessionFile) -> list[dict[str, Any]]:
+def _agents(library: SessionLibrary, file: SessionFile) -> list[dict[str, Any]]:
     """The agents of a session, the oldest first."""
     names = ("id", "name", "type", "about", "mode", "state", "reason", "worktree")
     found = as_they_stand(library.folder, file.id) if (library.path / file.id).is_dir() else []
@@ -141,16 +160,16 @@ def show(
     session: str, full: bool, lines: bool, request: bool, as_json: bool, project: Project
 ) -> None:
     """Show a session as a conversation, with the decisions made about it."""
-    library, found = _chosen(project, session)
+    library, found = _locate_session(project, session)
     if lines:
         _show_lines(library, found, as_json)
         return
     transcript = library.read(found)
-    facts = conversation.overview(transcript)
+    facts = transcript_view.overview(transcript)
     if request:
         _show_request(transcript, as_json)
         return
-    steps = list(conversation.steps(transcript, str(library.path / found)))
+    steps = list(transcript_view.steps(transcript, str(library.path / found)))
     if as_json:
         document({**facts, "steps": [asdict(step) for step in steps]})
         return
@@ -160,18 +179,18 @@ def show(
     say(" · ".join([*counts, plural(facts["tokens"], "token")]))
     for member in as_they_stand(library.folder, found):
         say(f"agent {member.line}")
-    telling.told(steps, full=full)
+    output.print_steps(steps, full=full)
     for fault in facts["faults"]:
         note(f"{found}: {fault}")
 
 
-def _chosen(project: Project, given: str) -> tuple[Library, str]:
-    library = Library.find(project)
+def _locate_session(project: Project, given: str) -> tuple[SessionLibrary, str]:
+    library = SessionLibrary.find(project)
     found = find_session(library, given)
-    return cast("Library", library), found
+    return cast("SessionLibrary", library), found
 
 
-def _show_lines(library: Library, session: str, as_json: bool) -> None:
+def _show_lines(library: SessionLibrary, session: str, as_json: bool) -> None:
     found = list(transfer.raw_lines(library, session))
     if as_json:
         faults = [asdict(fault) for fault in found if isinstance(fault, BadLine)]
@@ -245,19 +264,19 @@ def export(
     if everything and not into_folder:
         raise InvalidInput("--all needs a folder to write to", do="Give --out FOLDER/")
     if everything:
-        library = Library.find(project)
+        library = SessionLibrary.find(project)
         found = [file.id for file in library.sessions()] if library else []
     else:
-        library, chosen = _chosen(project, session)
+        library, chosen = _locate_session(project, session)
         found = [chosen]
     if into_folder:
         _export_folder(library, found, Path(out), force, as_json)
     else:
-        _export_text(cast("Library", library), found[0], form, out, force, as_json)
+        _export_text(cast("SessionLibrary", library), found[0], form, out, force, as_json)
 
 
 def _export_folder(
-    library: Library | None, found: Sequence[str], out: Path, force: bool, as_json: bool
+    library: SessionLibrary | None, found: Sequence[str], out: Path, force: bool, as_json: bool
 ) -> None:
     count = 0
     if library is not None:
@@ -266,7 +285,7 @@ def _export_folder(
             def copy(session: str) -> int:
                 return transfer.copy_out(library, session, target, force=force)
 
-            count = sum(watched(found, "copying", copy))
+            count = sum(with_progress(found, "copying", copy))
     if as_json:
         document({"sessions": list(found), "out": str(out), "files": count})
         return
@@ -274,14 +293,14 @@ def _export_folder(
 
 
 def _export_text(
-    library: Library, session: str, form: ExportFormat, out: str, force: bool, as_json: bool
+    library: SessionLibrary, session: str, form: ExportFormat, out: str, force: bool, as_json: bool
 ) -> None:
     if form == "md":
         found = library.read(session)
-        text = telling.markdown(found, str(library.path / session))
+        text = output.markdown(found, str(library.path / session))
     elif form == "json":
-        facts = conversation.overview(library.read(session))
-        text = encoded({**facts, **transfer.as_value(library, session)})
+        facts = transcript_view.overview(library.read(session))
+        text = json_text({**facts, **transfer.as_value(library, session)})
     else:
         text = "\n".join(transfer.as_lines(library, session))
     if not out:
@@ -322,18 +341,18 @@ def bring(
     failed: list[dict[str, Any]] = []
     code = 0
 
-    def work(file: Path) -> transfer.ImportedParcel | None:
+    def work(file: Path) -> transfer.ImportedSession | None:
         nonlocal code
         try:
             parcel = transfer.parcel_of(file)
-            library = None if dry_run else Library.of(project)
+            library = None if dry_run else SessionLibrary.of(project)
             return transfer.land(library, parcel, project.root, again=again)
         except ReverieError as error:
             failed.append({"file": str(file), "error": str(error)})
             code = error.exit_code
             return None
 
-    made = watched([*map(Path, transfer.expanded(map(str, files)))], "importing", work)
+    made = with_progress([*map(Path, transfer.expand_folders(map(str, files)))], "importing", work)
     brought = [found for found in made if found]
     if as_json:
         document({"imported": [found.value() for found in brought], "failed": failed})
@@ -344,7 +363,7 @@ def bring(
 
 
 def _tell_brought(
-    brought: Sequence[transfer.ImportedParcel], failed: Sequence[dict[str, Any]], dry_run: bool
+    brought: Sequence[transfer.ImportedSession], failed: Sequence[dict[str, Any]], dry_run: bool
 ) -> None:
     for found in brought:
         parcel = found.parcel
@@ -363,6 +382,55 @@ def _tell_brought(
             say(f"  {fault}")
     for one_failed in failed:
         note(f"{one_failed['file']}: {one_failed['error']}")
+
+
+@click.command()
+@click.option(
+    "--older-than",
+    type=click.FloatRange(min=0),
+    metavar="DAYS",
+    help="Default: the setting retentionDays.",
+)
+@click.option("--dry-run", is_flag=True, help="Only list what would go.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+@project_option
+def prune(
+    older_than: float | None, dry_run: bool, yes: bool, as_json: bool, project: Project
+) -> None:
+    """Remove sessions that have not been touched for a number of days.
+
+    A session is its transcript, stored results and agents. Memory is never touched.
+    """
+    days = project.settings.retention_days if older_than is None else older_than
+    library = SessionLibrary.find(project)
+    found = find_old(library, days, time.time()) if library else OldSessions()
+    if found.due and not dry_run and not yes:
+        if as_json:
+            raise InvalidInput("--json cannot ask for confirmation", do="Give --yes or --dry-run")
+        long = f"{days:g} {'day' if days == 1 else 'days'}"
+        say(f"{plural(len(found.due), 'session')} untouched for {long} in {project.root}")
+        click.confirm("Remove for good?", abort=True)
+    removed: list[str] = []
+    kept = dict(found.kept)
+    if library is not None and not dry_run:
+        failures = with_progress(found.due, "removing", lambda name: remove_session(library, name))
+        for name, why in zip(found.due, failures, strict=True):
+            if why:
+                kept[name] = why
+            else:
+                removed.append(name)
+    if as_json:
+        left = [{"id": name, "why": why} for name, why in kept.items()]
+        would = list(found.due) if dry_run else []
+        document({"days": days, "removed": removed, "would_remove": would, "left": left})
+        return
+    gone = found.due if dry_run else removed
+    say(f"{plural(len(gone), 'session')} {'would be removed' if dry_run else 'removed'}")
+    for name in gone:
+        say(f"  {name}")
+    for name, why in kept.items():
+        note(f"{name} was kept: {why}")
 
 
 app.add_command(prune)

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reverie.apps.cli.memory_open import open_memory
-from reverie.apps.cli.options import HOST, CommandGroup, json_option, port_option, project_option
-from reverie.apps.cli.show import document, json_line, line, note, say
-from reverie.providers.extras import extra
-from reverie.settings import environment
+from reverie.apps.cli.app import HOST, CommandGroup, json_option, port_option, project_option
+from reverie.apps.cli.output import document, json_line, note, say
+from reverie.apps.cli.recall import open_memory
+from reverie.memory.check import scan_files
+from reverie.providers.connection import extra
+from reverie.settings.sources import environment
 from reverie.store import home as places
 from reverie.store.project import Project
 from reverie.text.format import plural, utc_minute
-from reverie.text.untrusted import reveal
-from reverie.upkeep.check import scan_files
+from reverie.text.safety import line, reveal
 
 if TYPE_CHECKING:
+    from reverie.team.protocol import CountedRefusal
     from reverie.team.store import TeamStore
-    from reverie.team.values import CountedRefusal
 
 DATABASE = "REVERIE_TEAM_DATABASE"
 
@@ -219,8 +219,8 @@ def serve(host: str, port: int, database: str, tombstones: bool, as_json: bool) 
 
     with extra("team", "The team server cannot serve"):
         from reverie.apps.team.server import app as application
-        from reverie.serving import listen
-        from reverie.serving import serve as run
+        from reverie.http_server import listen
+        from reverie.http_server import serve as run
 
     def ready(url: str) -> None:
         if as_json:

@@ -1,4 +1,6 @@
-"""`reverie trust`: look at a project's local settings and say that they are yours.
+"""`trust`: what a project brought along.
+
+`reverie trust`: look at a project's local settings and say that they are yours.
 
 `.reverie/settings.local.json` counts like the repository's committed settings until the user has
 approved it: an archive, or whoever else wrote into the folder, may have brought it. So it is with
@@ -9,22 +11,29 @@ bytes are approved; a file that changes later is asked about again. None is ever
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from reverie.apps.cli.options import json_option, project_option
-from reverie.apps.cli.show import document, note, say
-from reverie.apps.cli.trust_brought import brought, places, undecided
+from reverie.apps.cli.app import json_option, project_option
+from reverie.apps.cli.output import document, note, say
 from reverie.errors import InvalidInput, SettingsError
 from reverie.session.hooks import hooks_in
-from reverie.settings.sources import SettingsFile, settings_file, settings_places
-from reverie.settings.trust import distrust, was_declined
-from reverie.store import trusted
+from reverie.settings.sources import (
+    SettingsFile,
+    distrust,
+    project_files,
+    settings_file,
+    settings_places,
+    was_declined,
+)
+from reverie.store import lists
 from reverie.store.approvals import IncludeApprovals
 from reverie.store.project import Project
-from reverie.tools.rules import rules_in
+from reverie.toolbox.mcp_servers import FILE, describe_servers, file_bytes, servers_in
+from reverie.toolbox.permission_rules import rules_in
 from reverie.transcript.blocks import dump
 
 _SHOWN = 4_000  # characters of one line
@@ -48,19 +57,19 @@ def trust(yes: bool, forget: bool, include: Path | None, as_json: bool, project:
         return
     file = local_file(project)
     if forget:
-        gone = [trusted.forget(project.home, one) for one in (file.path, *places(project))]
+        gone = [lists.forget(project.home, one) for one in (file.path, *places(project))]
         told = "Forgotten." if any(gone) else "Nothing was decided about the file."
         _answer(project, as_json, told)
         return
     _refuse_broken(file)
-    others = [one for one in brought(project) if one.why]
+    others = [one for one in foreign_files(project) if one.why]
     if others and as_json and not yes:
         raise InvalidInput("--json cannot ask for confirmation", do="Give --yes")
     for one in others:
         if not yes:
             one.show()
             click.confirm("Trust this file?", abort=True)
-        trusted.decide(project.home, one.path, one.data, trusted=True)
+        lists.decide(project.home, one.path, one.data, trusted=True)
         if not as_json:
             say(f"{one.path} is trusted until it changes.")
     if file.data is None or file.origin.trusted:
@@ -74,7 +83,7 @@ def trust(yes: bool, forget: bool, include: Path | None, as_json: bool, project:
             raise InvalidInput("--json cannot ask for confirmation", do="Give --yes")
         _show(project, file)
         click.confirm("Trust this file?", abort=True)
-    trusted.decide(project.home, file.path, file.data, trusted=True)
+    lists.decide(project.home, file.path, file.data, trusted=True)
     _answer(project, as_json, f"{file.path} is trusted until it changes.")
 
 
@@ -86,10 +95,10 @@ def local_file(project: Project) -> SettingsFile:
 
 def offer(project: Project) -> None:
     """Ask a person at a terminal, once, about what nobody has decided about."""
-    for one in undecided(project):
+    for one in undecided_files(project):
         one.show()
         yes = click.confirm("Trust this file?", default=False)
-        trusted.decide(project.home, one.path, one.data, trusted=yes)
+        lists.decide(project.home, one.path, one.data, trusted=yes)
         if not yes:
             note("It is left alone; `reverie trust` asks again.")
     file = local_file(project)
@@ -99,7 +108,7 @@ def offer(project: Project) -> None:
         return
     _show(project, file)
     answer = click.confirm("Trust this file?", default=False)
-    trusted.decide(project.home, file.path, file.data, trusted=answer)
+    lists.decide(project.home, file.path, file.data, trusted=answer)
     if not answer:
         note("It counts like the repository's committed settings; `reverie trust` asks again.")
 
@@ -153,3 +162,60 @@ def _answer(project: Project, as_json: bool, text: str) -> None:
             "trusted": file.data is not None and file.origin.trusted,
         }
     )
+
+
+# --- What else a project may have brought that would run something: MCP servers, Claude Code's
+# hooks.
+#
+# Each file counts for nothing until the user has trusted exactly its bytes; what it would do is
+# shown first, line by line.
+
+
+SHOWN = 4_000  # characters of one line
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignConfig:
+    """A file that is there, what it would do, and why it may not yet; "" where it may."""
+
+    path: Path
+    data: bytes
+    powers: tuple[str, ...]
+    why: str
+
+    def show(self) -> None:
+        say(f"{self.path} is {self.why}.")
+        say("If you trust it, it will:")
+        for line in self.powers:
+            more = f" [{len(line) - SHOWN:,} more characters]" if len(line) > SHOWN else ""
+            say(f"  {line[:SHOWN]}{more}")
+
+
+def places(project: Project) -> tuple[Path, ...]:
+    """Where such files would lie."""
+    top = project.worktree
+    return (top / FILE, *project_files(top))
+
+
+def foreign_files(project: Project) -> list[ForeignConfig]:
+    """The files that would do something, trusted or not."""
+    return [one for path in places(project) for one in _file(project, path)]
+
+
+def undecided_files(project: Project) -> list[ForeignConfig]:
+    """Those that the user neither trusted nor declined."""
+    found = [one for one in foreign_files(project) if one.why]
+    return [one for one in found if not was_declined(project.home, one.path, one.data)]
+
+
+def _file(project: Project, path: Path) -> Iterator[ForeignConfig]:
+    data = file_bytes(path)
+    if data is None:
+        return
+    if path.name == FILE:
+        powers = tuple(describe_servers(servers_in(data, project.environ)[0]))
+    else:
+        hooks = hooks_in(settings_file("local", path, project.home))[0]
+        powers = tuple(f"run at {hook.event}: {hook.command}" for hook in hooks)
+    if powers:
+        yield ForeignConfig(path, data, powers, distrust(project.home, path, data))

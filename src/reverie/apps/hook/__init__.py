@@ -7,6 +7,7 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
+        "before_call": "answer_event",
         "events": "main",
     },
 )

@@ -24,7 +24,8 @@ import sys
 import time
 from types import ModuleType
 
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # as `typing` has it, without importing it
+
 if TYPE_CHECKING:
     from typing import Any
 
@@ -42,7 +43,7 @@ TAIL = 256 * 1024
 def _leaves() -> None:
     """Let the leaf modules be imported by name without loading the packages they lie in."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    for name in ("reverie", "reverie.memory", "reverie.memory.rules"):
+    for name in ("reverie", "reverie.rules", "reverie.text"):
         if name not in sys.modules:
             stub = ModuleType(name)
             stub.__path__ = [os.path.join(package, *name.split(".")[1:])]
@@ -62,7 +63,7 @@ def hook() -> int:
 def main(data: bytes | None = None) -> int:
     try:
         event: Any = json.loads(sys.stdin.buffer.read(MAX_EVENT) if data is None else data)
-        answer = judged(event) if isinstance(event, dict) else None  # pyright: ignore[reportUnknownArgumentType]
+        answer = answer_event(event) if isinstance(event, dict) else None  # pyright: ignore[reportUnknownArgumentType]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         sys.stderr.write(f"reverie: the call was not held against rules: {str(error)!a}\n")
         return 0
@@ -71,42 +72,42 @@ def main(data: bytes | None = None) -> int:
     return 0
 
 
-def judged(event: dict[str, Any]) -> dict[str, Any] | None:
+def answer_event(event: dict[str, Any]) -> dict[str, Any] | None:
     """What to answer to an event, or nothing."""
     home, cwd = _home(), os.path.realpath(str(event.get("cwd") or os.getcwd()))
     _leaves()
-    from reverie.memory.rules.file import FOLDER, PackedRules, name_of
+    from reverie.rules.match import FOLDER, PackedRules, rule_file_name
 
     folder = os.path.join(home, FOLDER)
     for root in _roots(cwd):
-        path = os.path.join(folder, name_of(root))
+        path = os.path.join(folder, rule_file_name(root))
         data = _read(path + ".rules", MAX_RULES)
         if data is not None:
             rules = PackedRules(data)
             if rules.root == root:
-                return _decided(event, rules, path, folder, cwd)
+                return _decide(event, rules, path, folder, cwd)
     return None
 
 
-def _decided(
+def _decide(
     event: dict[str, Any], rules: Any, path: str, folder: str, cwd: str
 ) -> dict[str, Any] | None:
-    from reverie.memory.rules.calls import CallPlace, parse
-    from reverie.memory.rules.match import ASK, BLOCK, REMIND, matched
+    from reverie.rules.calls import CallContext, parse
+    from reverie.rules.match import ASK, BLOCK, REMIND, rules_for_call
 
-    place = CallPlace(cwd, rules.root, os.path.expanduser("~"), os.path.realpath)
+    place = CallContext(cwd, rules.root, os.path.expanduser("~"), os.path.realpath)
     call = parse(str(event.get("tool_name") or ""), event.get("tool_input"), place)
     found: list[Any] = [
         rule
-        for rule in matched(call, rules.index, rules.rule_at)
+        for rule in rules_for_call(call, rules.index, rules.rule_at)
         if os.path.exists(os.path.join(rules.folder, rule.get("file", "")))
     ]
     if not found:
         return None
-    from reverie.memory.rules.telling import told
+    from reverie.rules.match import rules_text
 
     session = str(event.get("session_id") or "")
-    held = _Held(folder, session, str(event.get("transcript_path") or ""), _named(event))
+    held = _ShownRules(folder, session, str(event.get("transcript_path") or ""), _call_hash(event))
     blocks, asks, reminds = (
         [rule for rule in found if rule["level"] == level] for level in (BLOCK, ASK, REMIND)
     )
@@ -125,7 +126,7 @@ def _decided(
     return {
         "hookEventName": "PreToolUse",
         "permissionDecision": decision,
-        "permissionDecisionReason": told(shown, asks=decision == "ask"),
+        "permissionDecisionReason": rules_text(shown, asks=decision == "ask"),
     }
 
 
@@ -190,7 +191,7 @@ def _read(path: str, most: int, end: bool = False) -> bytes | None:
 # --- what was held in this turn
 
 
-class _Held:
+class _ShownRules:
     """The rules that were shown since the user's last words, in one session. A client may write
     these words down only after its first call, so what was shown before counts for them; and the
     very call that was held, made again soon, is the model's answer to that, whatever words stand
@@ -226,7 +227,7 @@ class _Held:
         os.replace(temporary, self._path)
 
 
-def _named(event: dict[str, Any]) -> str:
+def _call_hash(event: dict[str, Any]) -> str:
     """What tells a call from others."""
     import hashlib
 

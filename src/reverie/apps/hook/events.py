@@ -17,10 +17,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
-from reverie.api.memory import Memory
 from reverie.errors import InvalidInput, ReverieError
-from reverie.settings import environment
-from reverie.text.terminal import clean
+from reverie.memory.memory import Memory
+from reverie.settings.sources import environment
+from reverie.text.safety import clean
 
 FAILED = 1
 MAX_EVENT = 8 * 1024 * 1024
@@ -81,21 +81,21 @@ def _context(told: Told, text: str) -> dict[str, Any]:
 # One for each event
 
 
-def _started(memory: Memory, told: Told) -> str:
+def _on_start(memory: Memory, told: Told) -> str:
     if _text(told, "source") == "resume":  # what it was told stands in its context
         return ""
     known = memory.context(tokens=START_TOKENS)
     return f"{known}\n\n{GUIDE}" if known else ""
 
 
-def _prompted(memory: Memory, told: Told) -> str:
+def _on_prompt(memory: Memory, told: Told) -> str:
     if not memory.__project__.flags.on("recall"):
         return ""
     prompt = _text(told, "prompt")[:MAX_PROMPT]
-    return memory.reminder(prompt, shown=_shown(told), tokens=PROMPT_TOKENS)
+    return memory.reminder(prompt, shown=_context_text(told), tokens=PROMPT_TOKENS)
 
 
-def _shown(told: Told) -> str:
+def _context_text(told: Told) -> str:
     """What the session's context may still hold, as far as its transcript tells."""
     path = _text(told, "transcript_path")
     try:
@@ -108,7 +108,7 @@ def _shown(told: Told) -> str:
     return text.rpartition(_COMPACTED)[2].replace("\\n", "\n")
 
 
-def _ended(memory: Memory, told: Told) -> str:
+def _on_end(memory: Memory, told: Told) -> str:
     path, flags = _text(told, "transcript_path"), memory.__project__.flags
     wanted = flags.on("extract_memories") and (
         is_attended(environment()) or flags.on("extract_noninteractive")
@@ -130,9 +130,9 @@ def _nothing(memory: Memory, told: Told) -> str:
 
 
 _ANSWERS: Mapping[str, Callable[[Memory, Told], str]] = {
-    "SessionStart": _started,
-    "UserPromptSubmit": _prompted,
-    "Stop": _ended,
-    "PreCompact": _ended,
-    "SessionEnd": _ended,
+    "SessionStart": _on_start,
+    "UserPromptSubmit": _on_prompt,
+    "Stop": _on_end,
+    "PreCompact": _on_end,
+    "SessionEnd": _on_end,
 }

@@ -8,6 +8,6 @@ __getattr__ = offered(
     __name__,
     {
         "server": "MemoryServer",
-        "stdio": "BoundedLines",
+        "transports": "BoundedLines",
     },
 )

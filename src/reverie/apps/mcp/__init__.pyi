@@ -1,2 +1,2 @@
 from reverie.apps.mcp.server import MemoryServer as MemoryServer
-from reverie.apps.mcp.stdio import BoundedLines as BoundedLines
+from reverie.apps.mcp.transports import BoundedLines as BoundedLines

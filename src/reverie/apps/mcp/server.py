@@ -19,15 +19,15 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 import reverie
-from reverie.api.model_tools import READING, model_tools
 from reverie.errors import NotFound, ReverieError
-from reverie.tools.json_schema import Check, checker
+from reverie.memory.model_tools import READING, model_tools
+from reverie.toolbox.toolbox import Check, checker
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
-    from reverie.api.memory import Memory
-    from reverie.tools.toolset import Toolset
+    from reverie.memory.memory import Memory
+    from reverie.toolbox.toolset import Toolset
 
 NAME = "reverie"
 INDEX = "reverie://index"
@@ -119,9 +119,11 @@ class MemoryServer:
             raise MCPError(types.INVALID_PARAMS, text)
         wrong = check(params.arguments or {})
         if wrong:
-            return _said(f"The input of {params.name} is wrong: {'; '.join(wrong)}", is_error=True)
+            return _text_result(
+                f"The input of {params.name} is wrong: {'; '.join(wrong)}", is_error=True
+            )
         named = model_tools(self.memory, client=_client(context), read_only=self._read_only)
-        return await self._run(lambda: _called(named, params))
+        return await self._run(lambda: _call_tool(named, params))
 
     # Resources
 
@@ -229,7 +231,7 @@ what the code or its history shows and what only this task needed. For each, loo
 replace what is wrong now. Then tell me in one line each what you kept."""
 
 
-def _called(tools: Toolset, params: types.CallToolRequestParams) -> types.CallToolResult:
+def _call_tool(tools: Toolset, params: types.CallToolRequestParams) -> types.CallToolResult:
     call = {
         "type": "tool_use",
         "id": "call",
@@ -237,10 +239,10 @@ def _called(tools: Toolset, params: types.CallToolRequestParams) -> types.CallTo
         "input": dict(params.arguments or {}),
     }
     found = tools.handle(call)
-    return _said(str(found["content"]), is_error=bool(found.get("is_error")))
+    return _text_result(str(found["content"]), is_error=bool(found.get("is_error")))
 
 
-def _said(text: str, *, is_error: bool = False) -> types.CallToolResult:
+def _text_result(text: str, *, is_error: bool = False) -> types.CallToolResult:
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=text)], is_error=is_error
     )

@@ -7,8 +7,7 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
-        "answers": "Passing",
-        "running": "ProxyAddress run upstreams_of",
-        "sealing": "FOLDER",
+        "policies": "FOLDER StreamObserver sealing",
+        "server": "run upstreams_of",
     },
 )

@@ -1,5 +1,5 @@
-from reverie.apps.proxy.answers import Passing as Passing
-from reverie.apps.proxy.running import ProxyAddress as ProxyAddress
-from reverie.apps.proxy.running import run as run
-from reverie.apps.proxy.running import upstreams_of as upstreams_of
-from reverie.apps.proxy.sealing import FOLDER as FOLDER
+from reverie.apps.proxy.policies import FOLDER as FOLDER
+from reverie.apps.proxy.policies import StreamObserver as StreamObserver
+from reverie.apps.proxy.policies import sealing as sealing
+from reverie.apps.proxy.server import run as run
+from reverie.apps.proxy.server import upstreams_of as upstreams_of

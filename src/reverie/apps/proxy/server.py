@@ -1,4 +1,6 @@
-"""The proxy's server: one local port, a token in every path, everything else passed on.
+"""One local port, a token in every path, start and drain, upstream.
+
+The proxy's server: one local port, a token in every path, everything else passed on.
 
     /<token>/anthropic/…    to the Messages API
     /<token>/openai/…       to the OpenAI API
@@ -17,22 +19,34 @@ import html
 import json
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import anyio
 import httpx2
 from starlette.requests import Request
 
-from reverie.apps.proxy.answers import Passing
-from reverie.apps.proxy.upstream import Headers, Upstreams, downwards, request, upwards
-from reverie.middleware.engine import Engine, Outgoing
-from reverie.serving import BODY_SECONDS, is_local
+from reverie.apps.proxy.policies import (
+    Headers,
+    StreamObserver,
+    Upstreams,
+    client,
+    downwards,
+    is_reachable,
+    request,
+    upwards,
+)
+from reverie.clients.proxy_address import HOST, ProxyAddress, make_token
+from reverie.http_server import BODY_SECONDS, is_local, listen, serve
+from reverie.interception.decisions import OutgoingRequest
+from reverie.interception.engine import EngineOptions, InterceptionEngine
+from reverie.world import Notice, Say
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
     from starlette.types import Message, Receive, Scope, Send
 
-    from reverie.wire.reading import Format
+    from reverie.wire.lists import Format
     from reverie.wire.reply import Reply
 
 LARGEST = 48 * 1024 * 1024
@@ -51,7 +65,7 @@ PAGE = (
 Explain = Callable[[str], None]
 
 
-class RefusedHere(Exception):
+class LocalRefusal(Exception):
     """A request that is answered here."""
 
     def __init__(self, status: int, what: str) -> None:
@@ -69,7 +83,7 @@ class Proxy:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: InterceptionEngine,
         upstreams: Upstreams,
         token: str,
         *,
@@ -92,7 +106,7 @@ class Proxy:
             return
         try:
             await self._answer(scope, receive, send)
-        except RefusedHere as refused:
+        except LocalRefusal as refused:
             await _plain(
                 send, refused.status, {"error": {"type": "proxy", "message": refused.what}}
             )
@@ -101,18 +115,18 @@ class Proxy:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if "websocket" in Request(scope).headers.get("upgrade", "").lower():
-            raise RefusedHere(426, "No websocket is answered here: speak plain HTTP.")
+            raise LocalRefusal(426, "No websocket is answered here: speak plain HTTP.")
         if not is_local(Request(scope)):
-            raise RefusedHere(403, "This proxy answers local programs only.")
+            raise LocalRefusal(403, "This proxy answers local programs only.")
         path = scope.get("raw_path", scope["path"].encode()).decode("latin-1").partition("?")[0]
         _, token, name, *rest = [*path.split("/", 3), "", ""]
         if not hmac.compare_digest(token.encode(), self._token.encode()):
-            raise RefusedHere(403, "The path does not begin with this proxy's token.")
+            raise LocalRefusal(403, "The path does not begin with this proxy's token.")
         if name == "status":
             await self._show(send, Request(scope).headers.get("accept", ""))
             return
         if name not in ("anthropic", "openai"):
-            raise RefusedHere(404, "A path begins with the token, then anthropic or openai.")
+            raise LocalRefusal(404, "A path begins with the token, then anthropic or openai.")
         query = scope.get("query_string", b"").decode("latin-1")
         inner = f"/{rest[0]}" if rest[0] else "/"
         url = f"{self._upstreams.base(name)}{inner}{f'?{query}' if query else ''}"
@@ -125,7 +139,7 @@ class Proxy:
             return
         lines = [f"{name}: {value}" for name, value in self._status().items()]
         text = html.escape("\n".join([*lines, "", *reversed(self._recent)]))
-        await _sent(send, 200, PAGE % text.encode(), b"text/html; charset=utf-8")
+        await _send_response(send, 200, PAGE % text.encode(), b"text/html; charset=utf-8")
 
     def _status(self) -> dict[str, object]:
         figures = self.engine.figures
@@ -144,7 +158,7 @@ class Proxy:
         endpoint = ENDPOINTS.get(to[1]) if scope["method"] == "POST" else None
         form = endpoint[1] if endpoint and endpoint[0] == to[0] else None
         incoming = _Incoming(receive, self._body_seconds)
-        out: Outgoing | None = None
+        out: OutgoingRequest | None = None
         if form is None or "content-encoding" in named:
             body = await incoming.unread(named)
         else:
@@ -163,7 +177,7 @@ class Proxy:
         up: httpx2.Request,
         incoming: _Incoming,
         send: Send,
-        out: Outgoing | None,
+        out: OutgoingRequest | None,
         form: Format | None,
     ) -> None:
         one = _Exchange(form if out is not None else None)
@@ -171,29 +185,29 @@ class Proxy:
         try:
             async with anyio.create_task_group() as both:
                 both.start_soon(incoming.gone, both.cancel_scope)
-                await self._exchanged(up, send, out, one)
+                await self._run_exchange(up, send, out, one)
                 both.cancel_scope.cancel()
-        except* (RefusedHere, ClientGone) as group:
+        except* (LocalRefusal, ClientGone) as group:
             refused = group.exceptions[0]
         finally:
-            self._told(up, out, one.status)
+            self._log_exchange(up, out, one.status)
             if out is not None:
                 self._tasks.start_soon(self._follow, out, one.reply())
         if refused is not None:
             raise refused
 
-    async def _exchanged(
-        self, up: httpx2.Request, send: Send, out: Outgoing | None, one: _Exchange
+    async def _run_exchange(
+        self, up: httpx2.Request, send: Send, out: OutgoingRequest | None, one: _Exchange
     ) -> None:
         try:
             answer = await self._client.send(up, stream=True)
         except httpx2.TimeoutException as error:
-            raise RefusedHere(
+            raise LocalRefusal(
                 504, f"The provider was not reached in time: {up.url.host}"
             ) from error
         except httpx2.HTTPError as error:
             what = f"The provider was not reached: {up.url.host}: {type(error).__name__}"
-            raise RefusedHere(502, what) from error
+            raise LocalRefusal(502, what) from error
         try:
             one.begins(answer)
             await self._down(answer, send, out, one.passing)
@@ -202,7 +216,11 @@ class Proxy:
                 await answer.aclose()
 
     async def _down(
-        self, answer: httpx2.Response, send: Send, out: Outgoing | None, passing: Passing | None
+        self,
+        answer: httpx2.Response,
+        send: Send,
+        out: OutgoingRequest | None,
+        passing: StreamObserver | None,
     ) -> None:
         headers = downwards(answer.headers.raw)
         if out is not None:
@@ -220,14 +238,14 @@ class Proxy:
         if passing is None or passing.is_whole:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _follow(self, out: Outgoing, reply: Reply | None) -> None:
+    async def _follow(self, out: OutgoingRequest, reply: Reply | None) -> None:
         """Let the engine take the answer in, to the end, also where the proxy stops."""
         with anyio.move_on_after(FOLLOW_SECONDS, shield=True):
             await self.engine.answered(out, reply)
         if reply is not None:
             await self.engine.rested(out)
 
-    def _told(self, up: httpx2.Request, out: Outgoing | None, status: int) -> None:
+    def _log_exchange(self, up: httpx2.Request, out: OutgoingRequest | None, status: int) -> None:
         told = out.told if out is not None else "passed"
         line = f"{up.method} {up.url.path} {status or '-'}: {told}"
         self._recent.append(line)
@@ -241,14 +259,14 @@ class _Exchange:
     def __init__(self, form: Format | None) -> None:
         self._form: Format | None = form
         self.status = 0
-        self.passing: Passing | None = None
+        self.passing: StreamObserver | None = None
 
     def begins(self, answer: httpx2.Response) -> None:
         self.status = answer.status_code
         packed = answer.headers.get("content-encoding", "identity") != "identity"
         if self._form is not None and self.status == 200 and not packed:
             kind = answer.headers.get("content-type", "")
-            self.passing = Passing(self._form, streamed=kind.startswith("text/event-stream"))
+            self.passing = StreamObserver(self._form, streamed=kind.startswith("text/event-stream"))
 
     def reply(self) -> Reply | None:
         return self.passing.reply() if self.passing is not None else None
@@ -293,7 +311,7 @@ class _Incoming:
                 raise ClientGone
             self._end(not message.get("more_body", False))
             return message.get("body", b"")
-        raise RefusedHere(408, "The request's body took too long.")
+        raise LocalRefusal(408, "The request's body took too long.")
 
     async def gone(self, scope: anyio.CancelScope) -> None:
         """Wait until the client leaves, then end what is done for it."""
@@ -309,13 +327,73 @@ class _Incoming:
 
 
 async def _plain(send: Send, status: int, value: object) -> None:
-    await _sent(send, status, json.dumps(value).encode(), b"application/json")
+    await _send_response(send, status, json.dumps(value).encode(), b"application/json")
 
 
-async def _sent(send: Send, status: int, body: bytes, kind: bytes) -> None:
+async def _send_response(send: Send, status: int, body: bytes, kind: bytes) -> None:
     headers = [(b"content-type", kind), (b"cache-control", b"no-store")]
     headers += [(b"upgrade", b"HTTP/1.1")] if status == 426 else []
     headers.append((b"content-security-policy", b"default-src 'none'"))
     headers.append((b"content-length", str(len(body)).encode()))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+# --- The proxy, started: its token, its engine, its provider; and drained when it is told to stop.
+
+
+GRACE_SECONDS = 120
+
+
+@asynccontextmanager
+async def running(
+    rules: EngineOptions, upstreams: Upstreams, token: str, explain: Explain | None = None
+) -> AsyncGenerator[Proxy]:
+    """The application, with all that it needs; what is under way behind answers is finished."""
+    engine = InterceptionEngine(rules)
+    try:
+        async with client() as up, anyio.create_task_group() as tasks:
+            yield Proxy(engine, upstreams, token, client=up, tasks=tasks, explain=explain)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await engine.aclose()
+
+
+async def run(
+    rules: EngineOptions,
+    upstreams: Upstreams,
+    port: int,
+    ready: Callable[[ProxyAddress], None],
+    explain: Explain | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM; streams under way are finished."""
+    token = make_token(rules.shadows.own.home)
+    listening = listen(HOST, port)
+    address = ProxyAddress(listening.getsockname()[1], token)
+    async with running(rules, upstreams, token, explain) as proxy:
+        await _look(upstreams, rules.shadows.say)
+        await serve(
+            proxy, listening, lambda _: ready(address), grace_seconds=GRACE_SECONDS, named=False
+        )
+
+
+async def _look(upstreams: Upstreams, say: Say) -> None:
+    """Say it where a provider cannot be reached; requests will tell the same."""
+    async with client() as up:
+        for url in dict.fromkeys((upstreams.anthropic, upstreams.openai)):
+            if not await is_reachable(up, url):
+                say(Notice("proxy", f"{url} is not reachable now", "warning"))
+
+
+def upstreams_of(anthropic: str, openai: str) -> Upstreams:
+    """Where requests go: as given, else to the providers themselves."""
+    known = Upstreams()
+    both = openai or anthropic
+    return Upstreams(
+        _plain_headers(anthropic) or known.anthropic,
+        _plain_headers(both) or known.openai,
+    )
+
+
+def _plain_headers(url: str) -> str:
+    return url.rstrip("/").removesuffix("/v1")

@@ -8,37 +8,16 @@ or worse it cannot show. It asks no model, opens no connection, and changes no s
 
 from __future__ import annotations
 
-from reverie.apps.replay.course import Course, CourseStep, of_entries, of_lines
-from reverie.apps.replay.figures import CAVEAT, Figures, MeasuredSession, measured
-from reverie.apps.replay.page import page
-from reverie.apps.replay.policies import POLICIES, PolicyName, ReplayPolicy
 from reverie.lazy import offered
-
-__all__ = [
-    "CAVEAT",
-    "POLICIES",
-    "Course",
-    "CourseStep",
-    "Figures",
-    "MeasuredSession",
-    "PolicyName",
-    "ReplayPolicy",
-    "measured",
-    "of_entries",
-    "of_lines",
-    "page",
-]
 
 __getattr__ = offered(
     __name__,
     {
-        "binding": "Bindings",
-        "course": "FACTS TOOLS TOOL_TOKENS stand_in",
-        "figures": "plays",
-        "meter": "Meter tokens",
-        "needs": "identifiers",
-        "policies": "plain_marks",
-        "run": "PlayedRound Seen movement paired play",
-        "stage": "ReplayStage",
+        "course": "CourseStep FACTS RecordedCourse TOOLS TOOL_TOKENS identifiers needs of_entries "
+        "of_lines stand_in",
+        "figures": "CAVEAT MeasuredSession measure_session plays",
+        "page": "page_text",
+        "policies": "BoundThinking Meter POLICIES PolicyName ReplayPolicy plain_marks tokens",
+        "run": "MessageText ReplayStage ReplayedRound is_paired movement play",
     },
 )

@@ -1,4 +1,6 @@
-"""The recorded course of a session: who said what, and how long it took.
+"""The recorded course of a session, and what later steps needed.
+
+The recorded course of a session: who said what, and how long it took.
 
 A course is what happened before any management of the context: the user's words, the
 assistant's steps and the results, each with the pause before it. Rows of one role in a row
@@ -11,23 +13,18 @@ file.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Literal, TypeAlias, cast
 
-from reverie.apps.replay.needs import Need, identifiers, needs
 from reverie.errors import ImportFailed
-from reverie.transcript import recorded
-from reverie.transcript.blocks import Block, Json, block_of, parse, text_block
-from reverie.transcript.fold import fold
-from reverie.transcript.recorded.rows import RecordedRow, rows_of, when
-from reverie.transcript.records import (
-    AssistantMessage,
-    Entry,
-    HeadSet,
-    ResultDecided,
-    UserMessage,
-)
+from reverie.transcript import recordings
+from reverie.transcript.blocks import Block, Json, block_of, dump, parse, text_block, text_of
+from reverie.transcript.claude_code import RecordedRow, rows_of, when
+from reverie.transcript.fold import fold_entries
+from reverie.transcript.records import AssistantMessage, Entry, HeadSet, ResultDecided, UserMessage
 from reverie.transcript.view import View
 
 StepRole: TypeAlias = Literal["user", "assistant", "tool"]
@@ -52,7 +49,7 @@ class CourseStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class RecordedCourse:
     """A session as it went."""
 
     session: str
@@ -60,7 +57,7 @@ class Course:
     steps: tuple[CourseStep, ...]
     facts: tuple[str, ...]  # names the user gave, in order
     head: HeadSet
-    needs: Mapping[int, tuple[Need, ...]]  # what each step repeats of earlier ones
+    needs: Mapping[int, tuple[NameNeed, ...]]  # what each step repeats of earlier ones
     notes: tuple[str, ...] = ()
 
     @property
@@ -73,7 +70,7 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True)
-class SaidInCourse:
+class CourseMessage:
     """What one row or record says."""
 
     role: Literal["user", "assistant"]
@@ -81,25 +78,25 @@ class SaidInCourse:
     at: float
 
 
-def of_lines(lines: Iterable[str], name: str = "") -> Course:
+def of_lines(lines: Iterable[str], name: str = "") -> RecordedCourse:
     """The course of a session file of Claude Code or pi."""
     rows, faults = rows_of(lines)
     if any("uuid" in row.value for row in rows):
         named = next((r.string("sessionId") for r in rows if r.string("sessionId")), "")
         return _course(named or name, "claude-code", list(_claude_code(rows)), tuple(faults), name)
-    found = recorded.read([row.text for row in rows], name)
-    said = [s for entry in found.entries if (s := _said(entry)) is not None]
+    found = recordings.read([row.text for row in rows], name)
+    said = [s for entry in found.entries if (s := _course_message(entry)) is not None]
     return _course(found.session or name, found.program, said, tuple(faults), name)
 
 
-def of_entries(entries: Sequence[Entry], stored: ReadStored, name: str = "") -> Course:
+def of_entries(entries: Sequence[Entry], stored: ReadStored, name: str = "") -> RecordedCourse:
     """The course of a session of our own; `stored` gives the bytes of a stored result."""
-    view = fold(entries)
+    view = fold_entries(entries)
     held = frozenset[str]().union(*(item.covers | {item.id} for item in view.items))
     lost: list[str] = []
-    said: list[SaidInCourse] = []
+    said: list[CourseMessage] = []
     for entry in entries:
-        found = _said(entry) if entry.id in held else None
+        found = _course_message(entry) if entry.id in held else None
         if found is not None:
             said.append(replace(found, blocks=tuple(_whole(view, found.blocks, stored, lost))))
     notes = tuple(f"the stored result {key} is gone: its preview stands for it" for key in lost)
@@ -121,16 +118,16 @@ def _whole(
             lost.append(decision.path)
             yield block
         else:
-            yield _restored(block, decision, data)
+            yield _restore_result(block, decision, data)
 
 
-def _restored(block: Block, decision: ResultDecided, data: bytes) -> Block:
+def _restore_result(block: Block, decision: ResultDecided, data: bytes) -> Block:
     text = data.decode("utf-8", "replace")
     content = parse(text) if decision.path.endswith(".json") else text
     return block_of({**block.value, "content": content})
 
 
-def _claude_code(rows: Iterable[RecordedRow]) -> Iterator[SaidInCourse]:
+def _claude_code(rows: Iterable[RecordedRow]) -> Iterator[CourseMessage]:
     """The rows of the main conversation, in the order they were written."""
     seen: set[str] = set()
     for row in rows:
@@ -140,28 +137,28 @@ def _claude_code(rows: Iterable[RecordedRow]) -> Iterator[SaidInCourse]:
         if role not in ("user", "assistant") or aside or (uuid and uuid in seen):
             continue
         seen.add(uuid)
-        yield SaidInCourse("user" if role == "user" else "assistant", row.blocks(), _time(row))
+        yield CourseMessage("user" if role == "user" else "assistant", row.blocks(), _time(row))
 
 
 def _time(row: RecordedRow) -> float:
     return when(row.value.get("timestamp"))
 
 
-def _said(entry: Entry) -> SaidInCourse | None:
+def _course_message(entry: Entry) -> CourseMessage | None:
     match entry.record:
         case UserMessage(blocks=blocks, origin=origin) if origin != "interrupted":
-            return SaidInCourse("user", blocks, entry.at)
+            return CourseMessage("user", blocks, entry.at)
         case AssistantMessage(blocks=blocks):
-            return SaidInCourse("assistant", blocks, entry.at)
+            return CourseMessage("assistant", blocks, entry.at)
         case _:
             return None
 
 
 def _course(
-    session: str, program: str, said: Sequence[SaidInCourse], notes: tuple[str, ...], name: str
-) -> Course:
+    session: str, program: str, said: Sequence[CourseMessage], notes: tuple[str, ...], name: str
+) -> RecordedCourse:
     dropped: list[str] = []
-    steps = tuple(_ordered(_paired(_rows(said), dropped)))
+    steps = tuple(_order_steps(_pair_calls(_rows(said), dropped)))
     if not steps:
         raise ImportFailed(
             "this session has nothing to replay", where=name, do="It needs a user and an answer"
@@ -169,7 +166,9 @@ def _course(
     facts = [word for step in steps for word in _facts(step)]
     wanted = needs([(step.role == "assistant", step.blocks) for step in steps])
     told = (*notes, *dropped)
-    return Course(session, program, steps, tuple(dict.fromkeys(facts)), stand_in(), wanted, told)
+    return RecordedCourse(
+        session, program, steps, tuple(dict.fromkeys(facts)), stand_in(), wanted, told
+    )
 
 
 def _facts(step: CourseStep) -> Iterator[str]:
@@ -208,7 +207,7 @@ class _StepRow:
     gap: float
 
 
-def _rows(said: Sequence[SaidInCourse]) -> Iterator[_StepRow]:
+def _rows(said: Sequence[CourseMessage]) -> Iterator[_StepRow]:
     """What was said, row by row, with the pause before each."""
     last = 0.0
     for one in said:
@@ -255,7 +254,7 @@ def _text(content: Json) -> str:
     return "\n".join(str(part.get("text", f"[{part.get('type')}]")) for part in found)
 
 
-def _paired(rows: Iterable[_StepRow], dropped: list[str]) -> list[_StepRow]:
+def _pair_calls(rows: Iterable[_StepRow], dropped: list[str]) -> list[_StepRow]:
     """Runs of one role as one row each; only calls and results that belong together. What is
     left out is named in `dropped`."""
     merged: list[_StepRow] = []
@@ -288,7 +287,7 @@ def _paired(rows: Iterable[_StepRow], dropped: list[str]) -> list[_StepRow]:
     return merged
 
 
-def _ordered(rows: Sequence[_StepRow]) -> list[CourseStep]:
+def _order_steps(rows: Sequence[_StepRow]) -> list[CourseStep]:
     """Steps in strict turns: a user, then answers with the results of each behind it."""
     results = {
         b.get("tool_use_id"): (row, b)
@@ -333,3 +332,76 @@ def _results(calls: Sequence[str], results: dict[str, tuple[_StepRow, Block]]) -
     for row in rows:
         row.blocks = [b for b in row.blocks if b.type != "text"]
     return CourseStep("tool", (*(results[c][1] for c in calls), *texts), rows[0].gap)
+
+
+# --- What later steps needed of what was said before: names, and where they came from.
+#
+# A need is a name that a call's input repeats and that the user or a tool had given before: a
+# path, or a word no model could guess. Whether a policy still has it at hand when the step comes
+# is what the replay counts. Pure functions over texts; nothing is judged here.
+
+
+SHORTEST = 10
+WANTED = 12  # names of one step that count, the longest unseen first
+FAR = 20  # steps: a need last seen longer ago is far
+_PART = r"[\w.\-]+"
+_NAME = re.compile(rf"{_PART}(?:/{_PART})+|[A-Za-z_][A-Za-z0-9_\-]{{9,}}")
+_JOINED = re.compile(r"[/_\-]|[a-z][A-Z]")
+
+
+@dataclass(frozen=True, slots=True)
+class NameNeed:
+    """A name a step uses, the step it was last seen in, and the one that gave it."""
+
+    name: str
+    seen: int
+    given: int
+
+
+def identifiers(text: str) -> list[str]:
+    """Paths, joined words, and words of letters and digits, in the order they stand."""
+    found = (word.strip(".-") for word in _NAME.findall(text))
+    return [word for word in found if len(word) >= SHORTEST and _telling(word)]
+
+
+def _telling(word: str) -> bool:
+    if _JOINED.search(word):
+        return True
+    return any(c.isdigit() for c in word) and any(c.isalpha() for c in word)
+
+
+def words(block: Block) -> str:
+    """The text of a block in which names are looked for; thinking is not looked at."""
+    match block.type:
+        case "tool_use":
+            return _input(block).replace("\\t", "\t")
+        case "text" | "tool_result":
+            return text_of(block.value)
+        case _:
+            return ""
+
+
+def _input(block: Block) -> str:
+    """What a call asks, line by line."""
+    return dump(block.value.get("input")).replace("\\n", "\n")
+
+
+def needs(steps: Sequence[tuple[bool, Sequence[Block]]]) -> dict[int, tuple[NameNeed, ...]]:
+    """The needs of each step, by its number. A step is whether the assistant made it, and
+    its blocks."""
+    last: dict[str, int] = {}
+    given: dict[str, int] = {}
+    out: dict[int, tuple[NameNeed, ...]] = {}
+    for at, (is_assistant, blocks) in enumerate(steps):
+        if is_assistant:
+            asked = " ".join(_input(b) for b in blocks if b.type == "tool_use")
+            found = [w for w in dict.fromkeys(identifiers(asked)) if w in given]
+            found.sort(key=lambda word: (last[word], word))
+            if found:
+                wanted = islice(found, WANTED)
+                out[at] = tuple(NameNeed(word, last[word], given[word]) for word in wanted)
+        for word in set(identifiers("\n".join(words(b) for b in blocks))):
+            last[word] = at
+            if not is_assistant:
+                given[word] = at
+    return out

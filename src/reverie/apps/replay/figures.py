@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
-from reverie.apps.replay.background import BackgroundFigures
-from reverie.apps.replay.course import Course
+from reverie.apps.replay.course import RecordedCourse
 from reverie.apps.replay.policies import PolicyName, ReplayPolicy
-from reverie.apps.replay.run import NeedsMet, Played, Tick, play
+from reverie.apps.replay.run import BackgroundFigures, NeedCounts, ReplayRun, Tick, play
 from reverie.text.format import plural
 
-Runs: TypeAlias = Mapping[PolicyName, Played]
+Runs: TypeAlias = Mapping[PolicyName, ReplayRun]
 CAVEAT = (
     "The course of a replay is fixed: it counts tokens, faults and names that are no longer "
     "at hand, not whether a model would have thought better or worse."
@@ -24,7 +23,7 @@ CAVEAT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Thinking:
+class ThinkingFigures:
     """The same session with its recorded thinking, on a provider that binds it."""
 
     blocks: int
@@ -35,7 +34,7 @@ class Thinking:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ReplayFigures:
     """What a policy did to one session. Costs are in units of one input token."""
 
     session: str
@@ -50,8 +49,8 @@ class Figures:
     breaks: int  # the prefix changed, and nothing had announced it
     facts: int
     facts_here: int
-    near: NeedsMet
-    far: NeedsMet
+    near: NeedCounts
+    far: NeedCounts
     shown_whole: float
     results: int
     shown: int  # of these, results that the model was shown whole
@@ -65,7 +64,7 @@ class Figures:
     pairing_faults: int
     window: int
     over_window: int  # requests larger than the window: in life they fail
-    thinking: Thinking
+    thinking: ThinkingFigures
     program: str
     file: str
     background: BackgroundFigures  # beside `cost`, never in it
@@ -105,19 +104,19 @@ class Figures:
 class MeasuredSession:
     """A measured session: its figures, and every run for the plots."""
 
-    figures: Figures
+    figures: ReplayFigures
     played: Runs
 
 
-def plays(policy: ReplayPolicy, also: Sequence[PolicyName], course: Course) -> int:
-    """How many steps `measured` will take."""
+def plays(policy: ReplayPolicy, also: Sequence[PolicyName], course: RecordedCourse) -> int:
+    """How many steps `measure_session` will take."""
     names = {"naive", policy.name, *also}
     bound = {"naive", policy.name} if course.thinking else set[str]()
     return (len(names) + len(bound)) * len(course.steps)
 
 
-async def measured(
-    course: Course,
+async def measure_session(
+    course: RecordedCourse,
     policy: ReplayPolicy,
     *,
     file: str = "",
@@ -125,31 +124,31 @@ async def measured(
     tick: Tick = lambda: None,
 ) -> MeasuredSession:
     """A session under a policy, against sending everything; `also` runs others beside it."""
-    played: dict[PolicyName, Played] = {}
+    played: dict[PolicyName, ReplayRun] = {}
     for name in dict.fromkeys(("naive", policy.name, *also)):
         played[name] = await play(course, policy.under(name), tick=tick)
-    bound: dict[PolicyName, Played] = {}
+    bound: dict[PolicyName, ReplayRun] = {}
     for name in dict.fromkeys(("naive", policy.name)) if course.thinking else ():
         bound[name] = await play(course, policy.under(name), thinking=True, tick=tick)
     thinking = _thinking(course, bound or played, policy.name)
     return MeasuredSession(_figures(course, played, policy, thinking, file), played)
 
 
-def _thinking(course: Course, bound: Runs, name: PolicyName) -> Thinking:
+def _thinking(course: RecordedCourse, bound: Runs, name: PolicyName) -> ThinkingFigures:
     ours = bound[name]
     naive = bound["naive"]
-    return Thinking(
+    return ThinkingFigures(
         course.thinking, round(ours.cost), round(naive.cost), ours.refused, ours.stripped
     )
 
 
 def _figures(
-    course: Course, played: Runs, policy: ReplayPolicy, thinking: Thinking, file: str
-) -> Figures:
+    course: RecordedCourse, played: Runs, policy: ReplayPolicy, thinking: ThinkingFigures, file: str
+) -> ReplayFigures:
     ours = played[policy.name]
     window = policy.settings.fallback_window
     read, written, plain, output = ours.sums()
-    return Figures(
+    return ReplayFigures(
         session=course.session,
         policy=policy.name,
         tail=policy.tail,

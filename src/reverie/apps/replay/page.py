@@ -1,4 +1,6 @@
-"""The page of a replay: one HTML document with everything in it.
+"""The page of a replay.
+
+The page of a replay: one HTML document with everything in it.
 
 It loads nothing, runs nothing and says so in its own content policy: plots are SVG made
 here, colours follow the reader's light or dark. It holds ids and figures, no word of what
@@ -11,10 +13,9 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import accumulate
 
-from reverie.apps.replay.figures import CAVEAT, Figures, MeasuredSession
+from reverie.apps.replay.figures import CAVEAT, MeasuredSession, ReplayFigures
 from reverie.apps.replay.policies import POLICIES
-from reverie.apps.replay.run import Moved, NeedsMet, Played
-from reverie.apps.replay.style import STYLE
+from reverie.apps.replay.run import Moved, NeedCounts, ReplayRun
 from reverie.reports.plots import PlotMark, Series, areas, lines, ratios, shares
 from reverie.text.format import plural
 
@@ -38,11 +39,11 @@ OPEN = 3  # sessions shown open; the others unfold
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
-def page(sessions: Sequence[MeasuredSession]) -> str:
+def page_text(sessions: Sequence[MeasuredSession]) -> str:
     """The whole document; each session should have been played under every policy."""
     figures = [s.figures for s in sessions]
     first = figures[0]
-    title = f"Replay: {first.policy}" + (f", tail {first.tail:,}" if _tailed(first) else "")
+    title = f"Replay: {first.policy}" + (f", tail {first.tail:,}" if _has_tail(first) else "")
     body = [
         f"<h1>{escape(title)}</h1>",
         f"<p>{INTRO}</p>",
@@ -60,7 +61,7 @@ def page(sessions: Sequence[MeasuredSession]) -> str:
     )
 
 
-def _tailed(figures: Figures) -> bool:
+def _has_tail(figures: ReplayFigures) -> bool:
     return figures.policy == "collapse"
 
 
@@ -108,7 +109,7 @@ def _dots(session: MeasuredSession) -> list[tuple[str, str, float]]:
     return [(name, name, (one.cost + one.recovery + one.refind) / naive) for name, one in runs]
 
 
-def _row(f: Figures) -> list[str]:
+def _row(f: ReplayFigures) -> list[str]:
     return [
         _short(f.session),
         f"{f.requests:,}",
@@ -130,7 +131,7 @@ def _row(f: Figures) -> list[str]:
     ]
 
 
-def _total(all_of: Sequence[Figures]) -> list[str]:
+def _total(all_of: Sequence[ReplayFigures]) -> list[str]:
     def add(name: str) -> int:
         return sum(int(getattr(f, name)) for f in all_of)
 
@@ -153,7 +154,7 @@ def _total(all_of: Sequence[Figures]) -> list[str]:
     ]
 
 
-def _share(*met: NeedsMet) -> str:
+def _share(*met: NeedCounts) -> str:
     total = sum(m.total for m in met)
     return f"{sum(m.here for m in met) / total:.1%}" if total else "-"
 
@@ -214,11 +215,11 @@ def _figures(session: MeasuredSession) -> Iterator[str]:
     yield _figure("Names that later steps used, and where they were", NEEDS, _needs(played))
 
 
-def _each(played: Played, key: str) -> list[float]:
+def _each(played: ReplayRun, key: str) -> list[float]:
     return [float(getattr(r, key)) for r in played.rounds]
 
 
-def _flags(played: Played) -> list[PlotMark]:
+def _flags(played: ReplayRun) -> list[PlotMark]:
     return [
         PlotMark(at, one.moved, one.why or "the prefix changed and nothing announced it")
         for at, one in enumerate(played.rounds)
@@ -226,7 +227,7 @@ def _flags(played: Played) -> list[PlotMark]:
     ]
 
 
-def _needs(played: Sequence[tuple[str, Played]]) -> str:
+def _needs(played: Sequence[tuple[str, ReplayRun]]) -> str:
     rows: list[tuple[str, list[tuple[str, str, int]]]] = []
     for name, one in played:
         for distance, met in (("near", one.near), ("far", one.far)):
@@ -275,3 +276,68 @@ def _policies(session: MeasuredSession) -> tuple[Sequence[str], list[list[str]]]
             ]
         )
     return heads, rows
+
+
+# --- The style of the page: one sheet, light and dark.
+
+
+STYLE = """
+:root{--bg:#fbfbfa;--ink:#1d2128;--dim:#69707d;--card:#fff;--edge:#e1e3e8;--grid:#e9ebef;
+--naive:#868e9b;--classic:#c2701c;--collapse:#2563c9;--read:#7fb2dd;--written:#d98a2b;
+--plain:#b8433f;--here:#3d8f63;--by_reference:#8cc3a3;--rerun:#e0ac3f;--lost:#c0403c;
+--announced:#8a63c4;--unannounced:#c0403c}
+@media(prefers-color-scheme:dark){:root{--bg:#14171c;--ink:#e6e8ec;--dim:#98a0ad;--card:#1c2027;
+--edge:#2d323c;--grid:#292e37;--naive:#8b93a1;--classic:#e39a4c;--collapse:#6ba4f5;--read:#3f719c;
+--written:#e0973a;--plain:#dd6762;--here:#48a574;--by_reference:#2f6b4c;--rerun:#d3a03a;
+--lost:#e0645f;--announced:#ab8ae0;--unannounced:#ff6b66}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--bg);color:var(--ink);
+font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
+main{max-width:1240px;margin:0 auto;padding:28px 20px 60px}
+h1{font-size:26px;margin:0 0 8px}h2{font-size:18px;margin:30px 0 10px}
+p{margin:6px 0;max-width:78ch}
+.dim{color:var(--dim)}
+.caveat{border-left:3px solid var(--announced);padding-left:10px}
+.warn{border-left:3px solid var(--lost);padding-left:10px}
+details{background:var(--card);border:1px solid var(--edge);border-radius:10px;
+padding:12px 16px;margin:16px 0}
+summary{cursor:pointer;overflow-wrap:anywhere}
+.grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(460px,100%),1fr));
+gap:18px;margin:14px 0}
+figure{margin:0;min-width:0}figure.wide{max-width:640px}
+figcaption{font-weight:600;font-size:14px;margin-bottom:4px;display:flex;flex-wrap:wrap;
+gap:0 12px}
+.legend{font-weight:400;color:var(--dim);font-size:13px;display:inline-flex;flex-wrap:wrap;
+gap:2px 12px}
+.legend i{display:inline-block;width:10px;height:10px;border-radius:3px;margin-right:5px;
+background:currentColor;vertical-align:-1px}
+svg{width:100%;height:auto;display:block}
+svg text{fill:var(--dim);font-size:11.5px}
+.end{text-anchor:end}.mid{text-anchor:middle}.start{text-anchor:start}
+svg .grid{stroke:var(--grid);stroke-width:1;fill:none}
+svg .limit{stroke:var(--lost);stroke-width:1;stroke-dasharray:5 4;fill:none}
+svg polyline{fill:none;stroke:currentColor;stroke-width:1.8;stroke-linejoin:round}
+svg polyline.naive{stroke-width:4;opacity:.45}
+svg circle,svg rect,svg .fill,svg g path{fill:currentColor}
+svg g .line{fill:none;stroke:currentColor;stroke-width:1;stroke-dasharray:2 3;opacity:.6}
+.scroll{overflow-x:auto}
+table{border-collapse:collapse;font-size:12.5px;font-variant-numeric:tabular-nums;margin:8px 0}
+th,td{padding:4px 6px;border-bottom:1px solid var(--edge);text-align:right;white-space:nowrap}
+th{color:var(--dim);font-weight:600}th:first-child,td:first-child{text-align:left}
+""" + "".join(
+    f".{name}{{color:var(--{name})}}"
+    for name in (
+        "naive",
+        "classic",
+        "collapse",
+        "read",
+        "written",
+        "plain",
+        "here",
+        "by_reference",
+        "rerun",
+        "lost",
+        "announced",
+        "unannounced",
+    )
+)

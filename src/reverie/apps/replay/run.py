@@ -1,4 +1,6 @@
-"""One session played to its end under one policy, and what was counted on the way.
+"""One session played under one policy, background cost included.
+
+One session played to its end under one policy, and what was counted on the way.
 
 Cost is in units of one input token, output included. Beside it stands what a policy's
 savings would cost later: `recovery` for names that have to be read back or asked for
@@ -9,21 +11,32 @@ policy alone; the same replay gives the same figures on any machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from reverie.apps.replay.background import Background, BackgroundFigures
-from reverie.apps.replay.binding import Bindings
-from reverie.apps.replay.course import Course, CourseStep
-from reverie.apps.replay.meter import Meter, rules_of
-from reverie.apps.replay.needs import FAR, Need, words
-from reverie.apps.replay.policies import ReplayPolicy
-from reverie.apps.replay.stage import ReplayStage
-from reverie.simulator.cache import Charge
+from reverie.apps.replay.course import FAR, CourseStep, NameNeed, RecordedCourse, words
+from reverie.apps.replay.policies import BoundThinking, Meter, ReplayPolicy, rules_of
+from reverie.layers.session_memory import compaction
+from reverie.simulator.prompt_cache import Charge
+from reverie.testing import ManualClock, ScriptedModel, world
 from reverie.transcript.blocks import TEXT_BYTES, Block
+from reverie.transcript.fold import apply, expecting
+from reverie.transcript.mentions import REFERENCE, reference
 from reverie.transcript.messages import Message
-from reverie.transcript.names import REFERENCE
-from reverie.wire.request import Request
+from reverie.transcript.records import (
+    AssistantMessage,
+    Entry,
+    HeadSet,
+    NotesTaken,
+    Record,
+    Replaced,
+    ResultDecided,
+    Sent,
+    UserMessage,
+)
+from reverie.transcript.view import EMPTY, View
+from reverie.wire.request import Request, render
+from reverie.world import Capabilities, Layer, World
 
 Tick: TypeAlias = Callable[[], None]
 Moved: TypeAlias = Literal["", "announced", "unannounced"]
@@ -36,7 +49,7 @@ NONE: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class PlayedRound:
+class ReplayedRound:
     """One request, and what it cost."""
 
     tokens: int
@@ -50,7 +63,7 @@ class PlayedRound:
 
 
 @dataclass(slots=True)
-class NeedsMet:
+class NeedCounts:
     """How the needs of one distance were met."""
 
     here: int = 0
@@ -64,13 +77,22 @@ class NeedsMet:
 
 
 @dataclass(slots=True)
-class Played:
+class BackgroundFigures:
+    """Calls in the background, and their cost in input tokens."""
+
+    notes: int = 0
+    extractions: int = 0
+    cost: int = 0
+
+
+@dataclass(slots=True)
+class ReplayRun:
     """A session under a policy, counted."""
 
     policy: ReplayPolicy
-    rounds: list[PlayedRound] = field(default_factory=list[PlayedRound])
-    near: NeedsMet = field(default_factory=NeedsMet)
-    far: NeedsMet = field(default_factory=NeedsMet)
+    rounds: list[ReplayedRound] = field(default_factory=list[ReplayedRound])
+    near: NeedCounts = field(default_factory=NeedCounts)
+    far: NeedCounts = field(default_factory=NeedCounts)
     recovery: float = 0.0
     refind: float = 0.0
     facts: int = 0
@@ -120,8 +142,8 @@ def _still() -> None:
 
 
 async def play(
-    course: Course, policy: ReplayPolicy, *, thinking: bool = False, tick: Tick = _still
-) -> Played:
+    course: RecordedCourse, policy: ReplayPolicy, *, thinking: bool = False, tick: Tick = _still
+) -> ReplayRun:
     """The whole course under a policy. With `thinking`, the recorded thinking is sent, billed
     and bound, on a provider that checks it; without, it is left out."""
     run = _Run(course, policy, thinking)
@@ -132,16 +154,16 @@ async def play(
 
 
 class _Run:
-    def __init__(self, course: Course, policy: ReplayPolicy, thinking: bool) -> None:
+    def __init__(self, course: RecordedCourse, policy: ReplayPolicy, thinking: bool) -> None:
         self.course = course
         self.stage = ReplayStage(course.head, policy, binds=thinking)
         self.meter = Meter(course.head)
         self.rules = rules_of(policy.prices)
-        self.background = Background(policy)
-        self.bindings = Bindings() if thinking else None
-        self.sight = Sight()
+        self.background = BackgroundCost(policy)
+        self.bindings = BoundThinking() if thinking else None
+        self.sight = RequestReader()
         self.wanted = course.needs
-        self.played = Played(policy)
+        self.played = ReplayRun(policy)
         self.last: Request | None = None
         self.recovered: dict[int, int] = {}
 
@@ -157,7 +179,7 @@ class _Run:
         if self.bindings is not None:
             self.played.refused += self.bindings.refuses(request)
             self.bindings.answered(blocks)
-        self.played.faults += not paired(self.sight.each(request))
+        self.played.faults += not is_paired(self.sight.each(request))
         self._judge(number, self.wanted.get(number, ()), request, charge.total)
         before = self.course.steps[number - 1]
         if before.role == "tool":
@@ -176,13 +198,13 @@ class _Run:
         cost = charge.cost(self.rules, output)
         moved = movement(self.last, request, stage.moved)
         why = ", ".join(dict.fromkeys(stage.moved)) if moved else ""
-        found = PlayedRound(
+        found = ReplayedRound(
             charge.total, charge.read, charge.written, charge.plain, output, cost, moved, why
         )
         self.played.rounds.append(found)
         return charge
 
-    def _judge(self, at: int, wanted: Sequence[Need], request: Request, size: int) -> None:
+    def _judge(self, at: int, wanted: Sequence[NameNeed], request: Request, size: int) -> None:
         """Which names of this step are at hand, and what getting the others would cost."""
         if not wanted:
             return
@@ -231,7 +253,7 @@ class _Run:
                 self.played.tokens += whole // TEXT_BYTES
                 self.played.shown_tokens += min(whole, max(0, seen)) // TEXT_BYTES
 
-    def done(self) -> Played:
+    def done(self) -> ReplayRun:
         played = self.played
         played.stripped = self.stage.stripped
         played.background = self.background.figures
@@ -249,7 +271,7 @@ def movement(before: Request | None, request: Request, reasons: Sequence[str]) -
     return "announced" if reasons else "unannounced"
 
 
-def paired(messages: Iterable[Seen]) -> bool:
+def is_paired(messages: Iterable[MessageText]) -> bool:
     """Whether each message holds the results of the calls in the one before, and no other."""
     waiting = NONE
     for message in messages:
@@ -263,7 +285,7 @@ def paired(messages: Iterable[Seen]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class MessageText:
     """What a message says, or all of a request's."""
 
     texts: tuple[str, ...]
@@ -275,24 +297,24 @@ class Seen:
         return any(name in text for text in self.texts)
 
 
-class Sight:
+class RequestReader:
     """Reads requests, each message once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[bytes, int], Seen] = {}
+        self._known: dict[tuple[bytes, int], MessageText] = {}
 
-    def of(self, request: Request) -> Seen:
+    def of(self, request: Request) -> MessageText:
         parts = self.each(request)
-        return Seen(
+        return MessageText(
             tuple(p.texts[0] for p in parts),
             NONE.union(*(p.references for p in parts)),
             NONE.union(*(p.calls for p in parts)),
         )
 
-    def each(self, request: Request) -> list[Seen]:
+    def each(self, request: Request) -> list[MessageText]:
         return [self._message(m) for m in request.messages()]
 
-    def _message(self, message: Message) -> Seen:
+    def _message(self, message: Message) -> MessageText:
         key = (message.chain, len(message.pieces))
         found = self._known.get(key)
         if found is None:
@@ -300,10 +322,117 @@ class Sight:
             calls, results = _ids(message, "tool_use", "id"), NONE
             if message.role == "user":
                 results = _ids(message, "tool_result", "tool_use_id")
-            found = Seen((text,), frozenset(REFERENCE.findall(text)), calls, results)
+            found = MessageText((text,), frozenset(REFERENCE.findall(text)), calls, results)
             self._known[key] = found
         return found
 
 
 def _ids(message: Message, kind: str, key: str) -> frozenset[str]:
     return frozenset(p.block.get(key) for p in message.pieces if p.block.type == kind)
+
+
+# --- What runs beside a session in the background, and what that would cost.
+#
+# Notes are taken when the product's own rule says so, extraction looks at each turn's end. Each is
+# a fork on the session's own prefix: it reads the context from the cache, writes its instructions,
+# and answers. How long an answer is no replay can know; the sizes here are those of the prompts,
+# and what answers to them usually measure. Sending everything has none of this. Summaries at a
+# fold need a model of their own and are none here.
+
+
+NOTES_PROMPT, NOTES_ANSWER = 1_500, 900  # tokens: instructions with the notes, and the edits
+EXTRACTION_PROMPT, EXTRACTION_ANSWER = 1_000, 150
+
+
+@dataclass(slots=True)
+class BackgroundCost:
+    """The bill of what a policy has running beside a session."""
+
+    policy: ReplayPolicy
+    figures: BackgroundFigures = field(default_factory=BackgroundFigures)
+
+    def after(self, view: View, world: World, context: int) -> NotesTaken | None:
+        """What starts after an answer; a record where notes were taken."""
+        if self.policy.name == "naive":
+            return None
+        if not view.open_calls and self.policy.settings.auto_memory_enabled:
+            self.figures.extractions += 1
+            self._bill(context, EXTRACTION_PROMPT, EXTRACTION_ANSWER)
+        if not compaction.due(view, world):
+            return None
+        self.figures.notes += 1
+        self._bill(context, NOTES_PROMPT, NOTES_ANSWER)
+        return NotesTaken(view.leaf, view.estimated)
+
+    def _bill(self, context: int, prompt: int, answer: int) -> None:
+        prices = self.policy.prices
+        cost = context * prices.read + prompt * prices.write + answer * prices.output
+        self.figures.cost += round(cost)
+
+
+# --- A session played under a policy: told what happened, it says what would be sent.
+#
+# It is the product's own fold and layers over an in-memory disk and a clock that is moved by hand.
+# Nothing is written anywhere, and no model is asked.
+
+
+CAPABILITIES = Capabilities(marks=4, lifetimes=("5m", "1h"))
+
+
+class ReplayStage:
+    """One session under one policy. `binds` is whether thinking is bound to its prefix."""
+
+    def __init__(self, head: HeadSet, policy: ReplayPolicy, *, binds: bool = False) -> None:
+        self.clock = ManualClock(0.0)
+        can = replace(CAPABILITIES, thinking_binding=binds, prices=policy.prices)
+        model = ScriptedModel((), capabilities=can)
+        self.world = world(clock=self.clock, settings=policy.settings, model=model)
+        self.policy = policy
+        self.view = EMPTY
+        self.stored: dict[str, str] = {}  # reference -> what can be read back through it
+        self.stripped = 0  # thinking blocks that edits took out
+        self.moved: tuple[str, ...] = ()  # why the last request's prefix moved
+        self._count = 0
+        self.append(head)
+
+    def append(self, record: Record) -> None:
+        self._count += 1
+        if isinstance(record, (Replaced, ResultDecided)):
+            self.stripped += len(record.strips)
+        entry = Entry(f"e{self._count}", self.view.leaf, self.clock.time, record)
+        self.view = apply(self.view, entry)
+
+    async def add(self, blocks: Sequence[Block]) -> None:
+        """The user's words, or the results of a round."""
+        for block in blocks:
+            if block.type == "tool_result":
+                self._keep(block.get("tool_use_id"), words(block))
+        message = UserMessage(tuple(blocks))
+        for layer in self.policy.when_added:
+            await self._run(layer, message)
+        self.append(message)
+
+    async def _run(self, layer: Layer, coming: UserMessage | None = None) -> None:
+        view = expecting(self.view, coming) if coming else self.view
+        for record in await layer(view, self.world):
+            self.append(record)
+
+    async def prepare(self) -> Request:
+        """What would be sent now."""
+        for layer in self.policy.before_a_request:
+            await self._run(layer)
+        self.moved = self.view.moved
+        request = render(self.view)
+        self.append(Sent("main", self.view.leaf, request.parts(), request.marks))
+        return request
+
+    def observe(self, blocks: Sequence[Block]) -> None:
+        """The recorded answer."""
+        for block in blocks:
+            if block.type == "tool_use":
+                self._keep(block.get("id"), words(block))
+        self.append(AssistantMessage(tuple(blocks)))
+
+    def _keep(self, call: str, text: str) -> None:
+        name = reference(call)
+        self.stored[name] = self.stored.get(name, "") + text + "\n"

@@ -7,7 +7,6 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
-        "batch": "batch_in",
-        "server": "app",
+        "server": "app batch_in",
     },
 )

@@ -1,11 +1,17 @@
-"""The OpenAPI document of the team server, as its handlers are."""
+"""The OpenAPI document, and Prometheus counters.
+
+The OpenAPI document of the team server, as its handlers are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping
 from typing import cast
 
-from reverie.team.values import BATCH_BYTES, BATCH_ENTRIES
+from reverie.team.protocol import BATCH_BYTES, BATCH_ENTRIES
 
 _TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 _SUMS = {
@@ -36,7 +42,7 @@ def document() -> dict[str, object]:
         "paths": {
             "/api/team_memory": {"get": _read(), "put": _write()},
             "/api/team_memory/log": {"get": _log()},
-            "/api/team_memory/refused": {"get": _refused()},
+            "/api/team_memory/refused": {"get": _refusals_operation()},
             "/api/team_memory/versions": {"get": _version()},
             "/health": {"get": _health()},
         },
@@ -154,7 +160,7 @@ def _log() -> dict[str, object]:
     return {"operationId": "logTeamMemory", "parameters": [_REPO, _LIMIT], "responses": answers}
 
 
-def _refused() -> dict[str, object]:
+def _refusals_operation() -> dict[str, object]:
     numbers = ("status", "times", "begun", "latest")
     row = {"type": "object", "required": ["org", "repo", "token", "author", *numbers]}
     told = {"type": "object", "properties": {"refused": {"type": "array", "items": row}}}
@@ -186,3 +192,56 @@ def _health() -> dict[str, object]:
             "503": {"description": "Down", "content": {"application/json": {"schema": told}}},
         },
     }
+
+
+# --- Figures of one server process in Prometheus' text form: requests by method and status,
+# seconds.
+#
+# No repository, token or key is ever part of a label: whoever may read the figures learns nothing
+# of what is stored.
+
+
+class ServerFigures:
+    """Counts since the process began."""
+
+    def __init__(self) -> None:
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._seconds: Counter[str] = Counter()
+        self._running = 0
+
+    @contextlib.contextmanager
+    def timed(self, method: str) -> Generator[Callable[[int], None]]:
+        """Count a request; its block tells the status."""
+        begun = time.perf_counter()
+        self._running += 1
+
+        def record_status(status: int) -> None:
+            self._requests[method, status] += 1
+            self._seconds[method] += time.perf_counter() - begun  # type: ignore[assignment]
+
+        try:
+            yield record_status
+        finally:
+            self._running -= 1
+
+    def text(self) -> str:
+        lines = [
+            "# HELP reverie_team_requests_total Requests answered.",
+            "# TYPE reverie_team_requests_total counter",
+        ]
+        for (method, status), count in sorted(self._requests.items()):
+            lines.append(
+                f'reverie_team_requests_total{{method="{method}",status="{status}"}} {count}'
+            )
+        lines += [
+            "# HELP reverie_team_request_seconds_total Seconds spent on requests.",
+            "# TYPE reverie_team_request_seconds_total counter",
+        ]
+        for method, seconds in sorted(self._seconds.items()):
+            lines.append(f'reverie_team_request_seconds_total{{method="{method}"}} {seconds:.6f}')
+        lines += [
+            "# HELP reverie_team_requests_running Requests under way.",
+            "# TYPE reverie_team_requests_running gauge",
+            f"reverie_team_requests_running {self._running}",
+        ]
+        return "\n".join(lines) + "\n"

@@ -10,13 +10,11 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
-        "asking": "ConfirmPanel PermissionPanel",
-        "boxes": "apart box cut wide wrapped",
-        "calls": "OPEN_LINES ShownCall",
-        "footer": "SEAL Status spoken",
-        "lists": "Entry ListPanel",
-        "markdown": "MarkdownStream rendered shown",
+        "footer": "CallLine FooterStatus OPEN_LINES SEAL apart box cut footer_line status_text "
+        "text_for_encoding wide wrap_lines",
+        "lists": "ListItem ListPanel",
+        "markdown": "MarkdownStream render_markdown terminal_text",
+        "questions": "ConfirmPanel PermissionPanel",
         "screen": "TerminalScreen",
-        "signs": "drawn",
     },
 )

@@ -9,8 +9,7 @@ from __future__ import annotations
 import io
 import re
 
-from reverie.text.terminal import clean, without_sequences
-from reverie.text.untrusted import reveal
+from reverie.text.safety import clean, reveal, without_sequences
 
 LONG = 24  # lines of a block that are still waited for
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -52,27 +51,27 @@ class MarkdownStream:
             self._fence = mark[1]
         elif mark and mark[1].startswith(self._fence):
             self._fence = ""
-            return self._taken(len(self._lines))
+            return self._take_lines(len(self._lines))
         if self._fence:
             return []
         if not line.strip():
-            return self._taken(len(self._lines))
+            return self._take_lines(len(self._lines))
         if len(self._lines) > LONG and _ITEM.match(line):
-            return self._taken(len(self._lines) - 1)
+            return self._take_lines(len(self._lines) - 1)
         return []
 
-    def _taken(self, count: int) -> list[str]:
+    def _take_lines(self, count: int) -> list[str]:
         text = "\n".join(self._lines[:count])
         self._lines = self._lines[count:]
         return [text] if text.strip() else []
 
 
-def shown(text: str) -> str:
+def terminal_text(text: str) -> str:
     """A text of others as a terminal may show it: nothing it obeys, nothing hidden."""
     return clean(reveal(without_sequences(text.replace("\r\n", "\n")))).expandtabs(4)
 
 
-def rendered(text: str, width: int, *, colour: bool = True) -> str:
+def render_markdown(text: str, width: int, *, colour: bool = True) -> str:
     """Markdown as lines for a terminal of this width."""
     from rich.console import Console
 
@@ -90,8 +89,8 @@ def rendered(text: str, width: int, *, colour: bool = True) -> str:
         markup=False,
         legacy_windows=False,
     )
-    console.print(QuietMarkdown(_narrow_tables(shown(text), width)))
-    lines = [_trimmed(line) for line in out.getvalue().split("\n")]
+    console.print(QuietMarkdown(_narrow_tables(terminal_text(text), width)))
+    lines = [_trim_line(line) for line in out.getvalue().split("\n")]
     while lines and not _CODES.sub("", lines[-1]):
         lines.pop()
     while lines and not _CODES.sub("", lines[0]):
@@ -102,7 +101,7 @@ def rendered(text: str, width: int, *, colour: bool = True) -> str:
 _CODES = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def _trimmed(line: str) -> str:
+def _trim_line(line: str) -> str:
     """Without the space that fills a line up, which would wrap in a window that shrinks; its codes
     stay."""
     codes: list[str] = []
@@ -126,7 +125,7 @@ def _narrow_tables(text: str, width: int) -> str:
             while end < len(lines) and "|" in lines[end]:
                 end += 1
             table = lines[at:end]
-            out += _listed(table) if max(map(len, table)) > width else table
+            out += _table_items(table) if max(map(len, table)) > width else table
             at = end
         else:
             out.append(lines[at])
@@ -134,7 +133,7 @@ def _narrow_tables(text: str, width: int) -> str:
     return "\n".join(out)
 
 
-def _listed(table: list[str]) -> list[str]:
+def _table_items(table: list[str]) -> list[str]:
     heads = _cells(table[0])
     out: list[str] = []
     for row in table[2:]:

@@ -9,23 +9,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from reverie.apps.tui.boxes import Line, filled
-from reverie.apps.tui.lists import Entry, ListPanel
-from reverie.apps.tui.markdown import shown
+from reverie.apps.tui.footer import Line, pad_or_truncate
+from reverie.apps.tui.lists import ListItem, ListPanel
+from reverie.apps.tui.markdown import terminal_text
 from reverie.apps.tui.screen import LOOK, TerminalScreen
 from reverie.errors import NotFound, ReverieError
-from reverie.memory.versions import Origin
-from reverie.store.lists import ReviewItem
-from reverie.store.memories import Memories
-from reverie.text.format import age, plural
-from reverie.text.terminal import line
-from reverie.upkeep.memory import (
+from reverie.memory.values import (
     MemoryRow,
     describe_origin,
     fold_case,
     list_memories,
     search_memories,
 )
+from reverie.store.lists import ReviewItem
+from reverie.store.memory_store import MemoryStore
+from reverie.text.format import age, plural
+from reverie.text.safety import line
+from reverie.topics.versions import Origin
 
 BROWSE = "↑↓ choose  / search  e edit  u undo  z take it back  r review  esc back"
 REVIEW = "↑↓ choose   e edit, then save   a save as it is   d drop   esc back"
@@ -41,7 +41,7 @@ class MemoryDialog:
     def __init__(
         self,
         screen: TerminalScreen,
-        memories: Memories,
+        memories: MemoryStore,
         by_user: ByUser,
         edit: Callable[[str], str],
         revise: Callable[[str], str],
@@ -63,15 +63,15 @@ class MemoryDialog:
             with self._screen.holding(panel):
                 while key not in ("escape", "e", "r") and not self._screen.terminal.is_gone:
                     if key == "u" and panel.chosen:
-                        panel.said = self._told(lambda: self._undo(panel.chosen))
+                        panel.said = self._outcome_text(lambda: self._undo(panel.chosen))
                     elif key == "z":
-                        panel.said = self._told(self._take_back)
+                        panel.said = self._outcome_text(self._take_back)
                     if key:
                         self._fill(panel)
                     self._screen.refresh()
                     key = panel.wait(LOOK)
             if key == "e" and panel.chosen:
-                panel.said = self._told(lambda: self._edit(panel.chosen))
+                panel.said = self._outcome_text(lambda: self._edit(panel.chosen))
             elif key == "r":
                 self.review()
             if key in ("e", "r"):
@@ -85,14 +85,14 @@ class MemoryDialog:
                 while key not in ("escape", "e") and not self._screen.terminal.is_gone:
                     if key in ("a", "d") and panel.chosen:
                         decide = self._accept if key == "a" else self._drop
-                        panel.said = self._told(lambda do=decide: do(panel.chosen))
+                        panel.said = self._outcome_text(lambda do=decide: do(panel.chosen))
                     if key:
                         self._fill_review(panel)
                     self._screen.refresh()
                     key = panel.wait(LOOK)
             if key == "e":
                 if panel.chosen:
-                    panel.said = self._told(lambda: self._revise(panel.chosen))
+                    panel.said = self._outcome_text(lambda: self._revise(panel.chosen))
                 key = "moved"
 
     # --- what is shown
@@ -103,25 +103,25 @@ class MemoryDialog:
         panel.head = f"{counts}, {waiting} to review"
         now = time.time()
         panel.empty = "Nothing has these words." if panel.typed else "No memories yet."
-        panel.fill([_entry(row, now) for row in self._found(panel.typed or "")])
-        panel.tell(self._known(panel.chosen, now))
+        panel.fill([_entry(row, now) for row in self._matching_rows(panel.typed or "")])
+        panel.tell(self._detail_lines(panel.chosen, now))
 
-    def _found(self, typed: str) -> list[MemoryRow]:
+    def _matching_rows(self, typed: str) -> list[MemoryRow]:
         words = fold_case(typed).split()
         if not words:
             return self._rows
         keys = {one.file for one in search_memories(self._memories, words)}
         return [row for row in self._rows if row.file in keys]
 
-    def _known(self, key: str, now: float) -> list[Line]:
+    def _detail_lines(self, key: str, now: float) -> list[Line]:
         if not key:
             return []
         try:
             text = self._memories.folder.read(key).body
         except (NotFound, ReverieError) as error:
-            return [("class:yellow", shown(str(error)))]
-        rows: list[Line] = [("class:dim", f"── {line(shown(key), 200)}")]
-        rows += [("", row) for row in shown(text).strip().split("\n")]
+            return [("class:yellow", terminal_text(str(error)))]
+        rows: list[Line] = [("class:dim", f"── {line(terminal_text(key), 200)}")]
+        rows += [("", row) for row in terminal_text(text).strip().split("\n")]
         rows.append(("", ""))
         for step in self._memories.history.log(key)[::-1][:VERSIONS]:
             change = "removed" if not step.after else "added" if not step.before else "changed"
@@ -132,18 +132,20 @@ class MemoryDialog:
     def _fill_review(self, panel: ListPanel) -> None:
         items = {item.id: item for item in self._memories.review.items()}
         panel.title = f"Review  {len(items)} waiting"
-        entries = [Entry(i.id, line(shown(i.key), 200), _source(i)) for i in items.values()]
+        entries = [
+            ListItem(i.id, line(terminal_text(i.key), 200), _source(i)) for i in items.values()
+        ]
         panel.fill(entries)
         chosen = items.get(panel.chosen)
         panel.tell(_suspicion(chosen) if chosen else [])
 
     # --- what is done
 
-    def _told(self, work: Callable[[], str]) -> str:
+    def _outcome_text(self, work: Callable[[], str]) -> str:
         try:
-            return shown(work())
+            return terminal_text(work())
         except ReverieError as error:
-            return shown(str(error))
+            return terminal_text(str(error))
 
     def _undo(self, key: str) -> str:
         steps = self._memories.history.log(key)
@@ -176,9 +178,11 @@ class MemoryDialog:
         return f"{item.key} dropped."
 
 
-def _entry(row: MemoryRow, now: float) -> Entry:
-    name = line(shown(row.name or row.file), 100)
-    return Entry(row.file, f"{filled(row.type or '–', 10)} {name}", age(now - row.modified))
+def _entry(row: MemoryRow, now: float) -> ListItem:
+    name = line(terminal_text(row.name or row.file), 100)
+    return ListItem(
+        row.file, f"{pad_or_truncate(row.type or '–', 10)} {name}", age(now - row.modified)
+    )
 
 
 def _source(item: ReviewItem) -> str:
@@ -186,7 +190,7 @@ def _source(item: ReviewItem) -> str:
 
 
 def _whose(origin: Origin) -> str:
-    told = line(shown(describe_origin(origin)), 60)
+    told = line(terminal_text(describe_origin(origin)), 60)
     return "you" if told == "user" else told
 
 
@@ -196,10 +200,10 @@ def _suspicion(item: ReviewItem) -> list[Line]:
     rows: list[Line] = []
     for number, text in enumerate(item.text.split("\n"), 1):
         sign = MARKED if number in marked else "  "
-        rows.append(("class:yellow" if number in marked else "", sign + shown(text)))
+        rows.append(("class:yellow" if number in marked else "", sign + terminal_text(text)))
     rows.append(("", ""))
     rows += [
-        ("class:dim", f"line {one.line}  {one.rule}: {line(shown(one.words), 120)}")
+        ("class:dim", f"line {one.line}  {one.rule}: {line(terminal_text(one.words), 120)}")
         for one in item.evidence
     ]
     return [*rows, ("", ""), ("class:dim", "No model has seen this text.")]

@@ -11,7 +11,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.styles import Style
 
-from reverie.apps.tui.boxes import Line
+from reverie.apps.tui.footer import Line
 
 STYLE = Style.from_dict(
     {
@@ -45,7 +45,7 @@ def nothing(text: str) -> Iterable[Offer]:
     return ()
 
 
-class Offers(Completer):
+class CompletionMenu(Completer):
     """What the terminal is told to offer, as the input takes it."""
 
     def __init__(self, offered: Callable[[str], Iterable[Offer]]) -> None:
@@ -59,7 +59,7 @@ class Offers(Completer):
             yield Completion(text, start_position=-back, display_meta=about)
 
 
-def offered(state: CompletionState, width: int) -> StyleAndTextTuples:
+def completion_lines(state: CompletionState, width: int) -> StyleAndTextTuples:
     """The completions about the chosen one, a line each."""
     at = state.complete_index or 0
     first = max(0, min(at - OFFERED + 1, len(state.completions) - OFFERED))

@@ -1,4 +1,6 @@
-"""A turn on the terminal: words as they stream, calls in a line each, questions in a box.
+"""A turn on the terminal, tool calls included.
+
+A turn on the terminal: words as they stream, calls in a line each, questions in a box.
 
 It is called in the main thread, and gives the terminal text; what came from others passes one
 function first that leaves nothing a terminal would obey and nothing hidden.
@@ -11,18 +13,16 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from queue import Empty
 
-from reverie.apps.tui.asking import ConfirmPanel, PermissionPanel, subject_of
-from reverie.apps.tui.boxes import apart, cut, wrapped
-from reverie.apps.tui.calls import ShownCall
-from reverie.apps.tui.footer import Status
-from reverie.apps.tui.markdown import MarkdownStream, rendered, shown
+from reverie.apps.tui.footer import CallLine, FooterStatus, apart, cut, wrap_lines
+from reverie.apps.tui.markdown import MarkdownStream, render_markdown, terminal_text
 from reverie.apps.tui.panels import Panel
+from reverie.apps.tui.questions import ConfirmPanel, PermissionPanel, subject_of
 from reverie.apps.tui.terminal import Terminal
 from reverie.session.turn import ToolEnded, ToolStarted, TurnEvent
-from reverie.text.terminal import line
-from reverie.tools import PermissionAnswer, Question
+from reverie.text.safety import line
+from reverie.toolbox.permissions import PermissionAnswer, Question
 from reverie.wire.reply import Delta, Reply
-from reverie.world import Notice, Retrying
+from reverie.world import Notice, RetryNotice
 
 LOOK = 0.25  # seconds between two looks at how things stand
 CALLS = 200  # that can be opened again
@@ -47,13 +47,13 @@ class TerminalScreen:
         self.terminal = terminal
         self.aside = terminal.aside
         self._remember = remember
-        self.calls: list[ShownCall] = []
-        self.watch: Callable[[], Status] | None = None
+        self.calls: list[CallLine] = []
+        self.watch: Callable[[], FooterStatus] | None = None
         self._colour = terminal.colour
         self._clock = clock
         self._stream = MarkdownStream()
         self._kind = ""  # of the text that streams
-        self._running: dict[str, ShownCall] = {}
+        self._running: dict[str, CallLine] = {}
         self._agents: Sequence[str] = ()
         self._ticks = 0
         self._apart = True  # the last line printed is empty
@@ -66,7 +66,7 @@ class TerminalScreen:
         match event:
             case Delta("text" | "thinking", text):
                 self._more(event.kind, text)
-            case Retrying():
+            case RetryNotice():
                 wait = f"{event.wait:.0f}" if event.wait >= 1 else f"{event.wait:.1f}"
                 told = f"try {event.attempt} failed, the next comes in {wait} s"
                 self.line(f"{told}: {event.reason}", "yellow")
@@ -74,9 +74,9 @@ class TerminalScreen:
                 self._end_text()
             case ToolStarted():
                 self._end_text()
-                self._running[event.call.id] = ShownCall.of(event.call, self._clock())
+                self._running[event.call.id] = CallLine.of(event.call, self._clock())
             case ToolEnded():
-                self._ended(event)
+                self._finish_call(event)
             case _:
                 pass
         self._draw()
@@ -104,20 +104,20 @@ class TerminalScreen:
     def _words(self, text: str) -> str:
         width = self.terminal.size[0]
         if self._kind == "thinking":
-            rows = wrapped(shown(f"(thinking) {text.strip()}"), width - 1)
-            return "\n".join(self._styled(row, "dim") for row in rows)
-        return rendered(text, width - 1, colour=self._colour)
+            rows = wrap_lines(terminal_text(f"(thinking) {text.strip()}"), width - 1)
+            return "\n".join(self._style_text(row, "dim") for row in rows)
+        return render_markdown(text, width - 1, colour=self._colour)
 
-    def _ended(self, event: ToolEnded) -> None:
+    def _finish_call(self, event: ToolEnded) -> None:
         now = self._clock()
-        call = self._running.pop(event.call.id, None) or ShownCall.of(event.call, now)
+        call = self._running.pop(event.call.id, None) or CallLine.of(event.call, now)
         call.end(event.text, event.is_error, now)
         self.calls = [*self.calls, call][-CALLS:]
         width = self.terminal.size[0]
         head = call.head(width, opened=call.failed)
-        lines = [self._styled(head, "red" if call.failed else "cyan")]
+        lines = [self._style_text(head, "red" if call.failed else "cyan")]
         if call.failed:
-            lines += [self._styled(row, "dim") for row in call.body(width)]
+            lines += [self._style_text(row, "dim") for row in call.body(width)]
         self.terminal.print("\n".join(lines) + "\n")
         self._after_call, self._apart = True, False
 
@@ -134,7 +134,10 @@ class TerminalScreen:
         for call in self._running.values():
             left = f"{sign} {call.name} {call.given}"
             rows.append(apart(left, "  esc stops", width - 1))
-        rows += [self._styled(cut(f"  {shown(text)}", width - 1), "dim") for text in self._agents]
+        rows += [
+            self._style_text(cut(f"  {terminal_text(text)}", width - 1), "dim")
+            for text in self._agents
+        ]
         if rows:
             rows.append("")
         self.terminal.show("\n".join(rows))
@@ -147,7 +150,7 @@ class TerminalScreen:
         if not self._stream.rest().strip() and not self._running:
             sign = SPINNER[self._ticks % len(SPINNER)]
             told = apart(f"{sign} waiting for the model", "  esc stops", self.terminal.size[0] - 1)
-            self.terminal.show(self._styled(told, "dim") + "\n")
+            self.terminal.show(self._style_text(told, "dim") + "\n")
             return
         self._draw()
 
@@ -159,8 +162,10 @@ class TerminalScreen:
 
     def line(self, text: str, style: str = "") -> None:
         width = self.terminal.size[0]
-        rows = [row for one in shown(text).split("\n") for row in wrapped(one, width - 1)]
-        self.terminal.print("\n".join(self._styled(row, style) for row in rows) + "\n")
+        rows = [
+            row for one in terminal_text(text).split("\n") for row in wrap_lines(one, width - 1)
+        ]
+        self.terminal.print("\n".join(self._style_text(row, style) for row in rows) + "\n")
         self._apart = not text
 
     @property
@@ -172,7 +177,7 @@ class TerminalScreen:
             self.terminal.print("\n")
         self._apart = True
 
-    def _styled(self, text: str, style: str) -> str:
+    def _style_text(self, text: str, style: str) -> str:
         codes = ";".join(CODES[name] for name in style.split() if name in CODES)
         if not codes or not self._colour:
             return text
@@ -214,7 +219,9 @@ class TerminalScreen:
         if said in OPENED:
             return
         width = self.terminal.size[0]
-        rows = [row for one in shown(said).split("\n") for row in wrapped(one, width - 3)]
+        rows = [
+            row for one in terminal_text(said).split("\n") for row in wrap_lines(one, width - 3)
+        ]
         self.gap()
         first, *more = rows
         told = "\n".join([f"› {first}", *(f"  {row}" for row in more)])
@@ -247,7 +254,7 @@ class TerminalScreen:
         self._end_text()
         self.terminal.show("")
         began = self._clock()
-        answer = self._answered(PermissionPanel(question))
+        answer = self._wait_for_answer(PermissionPanel(question))
         for call in self._running.values():  # the person's time is not the call's
             call.began += self._clock() - began if call.name == question.tool else 0.0
         kept = {"session": " for this session", "project": " always in this project"}
@@ -258,7 +265,7 @@ class TerminalScreen:
         self.line(f"{mark} · {told}{why}", "dim" if answer.allow else "yellow")
         return answer
 
-    def _answered(self, panel: PermissionPanel) -> PermissionAnswer:
+    def _wait_for_answer(self, panel: PermissionPanel) -> PermissionAnswer:
         with self.holding(panel):
             while not self.terminal.is_gone:
                 self._stands()

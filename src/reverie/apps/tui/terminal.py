@@ -38,10 +38,9 @@ from prompt_toolkit.layout import (
 )
 from prompt_toolkit.output import ColorDepth, create_output
 
-from reverie.apps.tui.footer import TINY, Status, footer
-from reverie.apps.tui.panels import STYLE, Offer, Offers, Panel, nothing, offered
-from reverie.apps.tui.signs import drawn
-from reverie.text.terminal import line
+from reverie.apps.tui.footer import TINY, FooterStatus, footer_line, text_for_encoding
+from reverie.apps.tui.panels import STYLE, CompletionMenu, Offer, Panel, completion_lines, nothing
+from reverie.text.safety import line
 
 PROMPT = "› "
 INPUT_ROWS = 10
@@ -53,7 +52,7 @@ class Terminal:
 
     def __init__(self, *, colour: bool = True) -> None:
         self.offers: Callable[[str], Iterable[Offer]] = nothing
-        self.status = Status()
+        self.status = FooterStatus()
         self._encoding = sys.stdout.encoding or "utf-8"
         self.colour = colour
         self._said: SimpleQueue[str | None] = SimpleQueue()
@@ -65,12 +64,12 @@ class Terminal:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._history = InMemoryHistory()
         self._buffer = Buffer(
-            completer=Offers(self._offers),
+            completer=CompletionMenu(self._offers),
             history=self._history,
             multiline=True,
             complete_while_typing=Condition(lambda: self._buffer.text.startswith("/")),
         )
-        self._app = self._made()
+        self._app = self._build_app()
         self._thread = threading.Thread(target=self._run, name="terminal", daemon=True)
 
     def _offers(self, text: str) -> Iterable[Offer]:
@@ -93,15 +92,15 @@ class Terminal:
 
     def print(self, text: str) -> None:
         """Lines for the scroll-back; they may have colours of ours."""
-        self._waiting.append(drawn(text, self._encoding))
+        self._waiting.append(text_for_encoding(text, self._encoding))
         self._soon(self._print)
 
     def show(self, live: str) -> None:
         """What stands above the input and still changes."""
-        self._live = drawn(live, self._encoding)
+        self._live = text_for_encoding(live, self._encoding)
         self._soon(self._app.invalidate)
 
-    def stands(self, status: Status) -> None:
+    def stands(self, status: FooterStatus) -> None:
         if status != self.status:
             self.status = status
             self._soon(self._app.invalidate)
@@ -194,7 +193,7 @@ class Terminal:
 
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._loop.set_exception_handler(self._failed)
+        self._loop.set_exception_handler(self._handle_failure)
         self._app.after_render += self._is_drawn
         await self._app.run_async(handle_sigint=False, set_exception_handler=False)
 
@@ -202,7 +201,7 @@ class Terminal:
         del app
         self._drawn.set()
 
-    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _handle_failure(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """The terminal cannot be written any more: leave, as at the end of input."""
         del loop
         error = context.get("exception")
@@ -247,7 +246,7 @@ class Terminal:
 
     # --- what is drawn
 
-    def _made(self) -> Application[None]:
+    def _build_app(self) -> Application[None]:
         asked = Condition(lambda: self._panel is not None)
         typing = ~asked
         high = Condition(lambda: self.size[0] >= TINY)
@@ -256,7 +255,7 @@ class Terminal:
             height=Dimension(min=1, max=INPUT_ROWS),
             wrap_lines=True,
             dont_extend_height=True,
-            get_line_prefix=lambda row, wrap: drawn(
+            get_line_prefix=lambda row, wrap: text_for_encoding(
                 PROMPT if row == wrap == 0 else "  ", self._encoding
             ),
         )
@@ -270,11 +269,13 @@ class Terminal:
                 ),
                 ConditionalContainer(field, typing),
                 ConditionalContainer(
-                    self._text(self._offered),
+                    self._text(self._completion_lines),
                     typing & Condition(lambda: self._buffer.complete_state is not None),
                 ),
                 ConditionalContainer(
-                    Window(char=drawn("─", self._encoding), height=1, style="class:edge"),
+                    Window(
+                        char=text_for_encoding("─", self._encoding), height=1, style="class:edge"
+                    ),
                     high & ~Condition(lambda: bool(self._panel and self._panel.whole)),
                 ),
                 ConditionalContainer(self._text(self._footer, 1), high),
@@ -306,15 +307,20 @@ class Terminal:
         width, height = self.size
         out: StyleAndTextTuples = []
         for style, text in self._panel.lines(width, height - 2):
-            out += [(style, drawn(text, self._encoding)), ("", "\n")]
+            out += [(style, text_for_encoding(text, self._encoding)), ("", "\n")]
         return out[:-1]
 
     def _footer(self) -> StyleAndTextTuples:
-        return [("class:footer", drawn(footer(self.status, self.size[0]), self._encoding))]
+        return [
+            (
+                "class:footer",
+                text_for_encoding(footer_line(self.status, self.size[0]), self._encoding),
+            )
+        ]
 
-    def _offered(self) -> StyleAndTextTuples:
+    def _completion_lines(self) -> StyleAndTextTuples:
         state = self._buffer.complete_state
-        return [] if state is None else offered(state, self.size[0])
+        return [] if state is None else completion_lines(state, self.size[0])
 
     # --- keys
 
@@ -323,11 +329,11 @@ class Terminal:
         empty = Condition(lambda: not self._buffer.text)
 
         def on(work: Callable[[], None], *names: str, where: Filter = typing) -> None:
-            def pressed(event: KeyPressEvent) -> None:
+            def on_press(event: KeyPressEvent) -> None:
                 del event
                 work()
 
-            keys.add(*names, filter=where, eager=where is asked)(pressed)
+            keys.add(*names, filter=where, eager=where is asked)(on_press)
 
         on(self._enter, "enter")
         on(partial(self._buffer.insert_text, "\n"), "escape", "enter")
@@ -340,11 +346,11 @@ class Terminal:
         on(self._interrupt_panel, "c-c", where=asked)
         for name in (*names, "backspace", "c-d"):
             on(partial(self._press, name), name, where=asked)
-        keys.add(Keys.Any, filter=asked)(self._pressed)
+        keys.add(Keys.Any, filter=asked)(self._handle_key)
         on(lambda: None, Keys.BracketedPaste, where=asked)
         return keys
 
-    def _pressed(self, event: KeyPressEvent) -> None:
+    def _handle_key(self, event: KeyPressEvent) -> None:
         self._press(event.data)
 
     def _press(self, key: str) -> None:
@@ -366,7 +372,9 @@ class Terminal:
         if text:
             buffer.reset(append_to_history=True)
             if self.status.used is None:  # the engine loads: show that it was taken
-                self._live = drawn(f"{self._live}{PROMPT}{line(text, 200)}\n", self._encoding)
+                self._live = text_for_encoding(
+                    f"{self._live}{PROMPT}{line(text, 200)}\n", self._encoding
+                )
             self._said.put(text)
 
     def _escape(self) -> None:

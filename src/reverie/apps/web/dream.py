@@ -14,26 +14,26 @@ from dataclasses import asdict
 
 from starlette.responses import Response
 
-from reverie.apps.web import show
-from reverie.apps.web.desk import Ask, Desk
+from reverie.apps.web import format as show
+from reverie.apps.web.workspace import ScreenRequest, Workspace
 from reverie.errors import InvalidInput, NotFound, StoreError
-from reverie.session.dream import doors
+from reverie.reports.timeline import Values
+from reverie.session.dream import results
 from reverie.session.dream.branch import Dream
-from reverie.session.dream.run import told
-from reverie.store.memories import Memories
+from reverie.session.dream.results import describe_dream
+from reverie.store.memory_store import MemoryStore
 from reverie.text.format import plural
-from reverie.upkeep.timeline import Values
 
 MAX_LISTED = 50
 PHASES = ("Orient", "Gather", "Consolidate", "Prune and index")
 PATIENCE = 10.0
 
 
-def shown(desk: Desk, ask: Ask) -> Response:
+def show_dream(desk: Workspace, ask: ScreenRequest) -> Response:
     with desk.memory() as memories:
-        found = doors.known(memories) if memories else []
+        found = results.list_dreams(memories) if memories else []
         running = [_running(one) for one in found if one.status == "running"]
-        chosen = _chosen(found, ask.path.get("id", ""))
+        chosen = _find_dream(found, ask.path.get("id", ""))
         files = _files(memories, chosen) if memories and chosen else []
         due = desk.due if memories else "there is no memory yet"
     return desk.page(
@@ -42,8 +42,8 @@ def shown(desk: Desk, ask: Ask) -> Response:
         running=running,
         chosen=chosen,
         files=files,
-        told=told(chosen) if chosen else "",
-        earlier=[_listed(one) for one in found if one.status != "running"][:MAX_LISTED],
+        told=describe_dream(chosen) if chosen else "",
+        earlier=[_dream_row(one) for one in found if one.status != "running"][:MAX_LISTED],
         due=due,
         phases=PHASES,
         any_memory=memories is not None,
@@ -52,7 +52,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
     )
 
 
-def _chosen(found: list[Dream], name: str) -> Dream | None:
+def _find_dream(found: list[Dream], name: str) -> Dream | None:
     if name:
         fits = [one for one in found if one.id.startswith(name.lower())]
         if len(fits) != 1:
@@ -76,20 +76,20 @@ def _running(one: Dream) -> Values:
 _WORDS = {"orient": 0, "gather": 1, "consolidate": 2, "prune": 3}
 
 
-def _listed(one: Dream) -> Values:
+def _dream_row(one: Dream) -> Values:
     changed = f"{plural(len(one.changed), 'file')} changed" if one.changed else "nothing to change"
     return {**asdict(one), "words": one.reason or changed}
 
 
-def _files(memories: Memories, dream: Dream) -> list[Values]:
+def _files(memories: MemoryStore, dream: Dream) -> list[Values]:
     """What a dream would change, or has changed: each file's difference, and why."""
     if dream.status in ("waiting", "failed"):
         try:
-            changed = doors.changes(memories, dream)
+            changed = results.dream_changes(memories, dream)
         except (NotFound, StoreError):
             return []
     else:
-        changed = _landed(memories, dream)
+        changed = _committed_changes(memories, dream)
     reasons: dict[str, list[Mapping[str, str]]] = {}
     for one in dream.tombstones:
         reasons.setdefault(one.get("file", ""), []).append(one)
@@ -105,7 +105,9 @@ def _files(memories: Memories, dream: Dream) -> list[Values]:
     return show.index_last(files)
 
 
-def _landed(memories: Memories, dream: Dream) -> list[tuple[str, bytes | None, bytes | None]]:
+def _committed_changes(
+    memories: MemoryStore, dream: Dream
+) -> list[tuple[str, bytes | None, bytes | None]]:
     """What landed, from the history."""
     steps = [v for v in memories.history.log() if v.origin.session == dream.id and not v.undoes]
 
@@ -122,7 +124,7 @@ def _text(side: bytes | None) -> str:
 # --- doing
 
 
-def run(desk: Desk, ask: Ask) -> Response:
+def run(desk: Workspace, ask: ScreenRequest) -> Response:
     """Begin a dream that waits for a decision, in a process of its own."""
     del ask
     command = [sys.executable, "-P", "-m", "reverie.apps.cli", "dream", "run", "--dry-run"]
@@ -138,45 +140,45 @@ def run(desk: Desk, ask: Ask) -> Response:
     return desk.to("/dream", "begun")
 
 
-def kill(desk: Desk, ask: Ask) -> Response:
+def kill(desk: Workspace, ask: ScreenRequest) -> Response:
     with desk.memory_there() as memories:
-        found = doors.find(memories, ask.path["id"], "running")
-        doors.kill(memories, found)
+        found = results.find(memories, ask.path["id"], "running")
+        results.kill(memories, found)
     until = time.monotonic() + PATIENCE
     over = False
     while not over and time.monotonic() < until:
         time.sleep(0.05)
         with desk.memory_there() as memories:
-            over = doors.find(memories, found.id).over
+            over = results.find(memories, found.id).over
     desk.hub.tell("dream")
     return desk.to("/dream", "killed" if over else "asked")
 
 
-def accept(desk: Desk, ask: Ask) -> Response:
+def accept(desk: Workspace, ask: ScreenRequest) -> Response:
     """Land all of it, or the ticked files."""
     only = ask.form.get("file", ())
     if not only:
         raise InvalidInput("No file is ticked", do="Tick those to take, or drop the dream")
     stale = desk.settings.dream_stale_lock_minutes * 60
     with desk.changing() as memories:
-        found = doors.find(memories, ask.path["id"], "waiting")
-        doors.accept(memories, found, time.time, stale, only)
+        found = results.find(memories, ask.path["id"], "waiting")
+        results.accept(memories, found, time.time, stale, only)
     return desk.to(f"/dream/{found.id}", "landed")
 
 
-def drop(desk: Desk, ask: Ask) -> Response:
+def drop(desk: Workspace, ask: ScreenRequest) -> Response:
     with desk.changing() as memories:
-        doors.drop(memories, doors.find(memories, ask.path["id"], "waiting", "failed"))
+        results.drop(memories, results.find(memories, ask.path["id"], "waiting", "failed"))
     return desk.to("/dream", "dropped")
 
 
-def undo(desk: Desk, ask: Ask) -> Response:
+def undo(desk: Workspace, ask: ScreenRequest) -> Response:
     with desk.changing() as memories:
-        doors.undo(memories, doors.find(memories, ask.path["id"], "completed"))
+        results.undo(memories, results.find(memories, ask.path["id"], "completed"))
     return desk.to("/dream", "undone")
 
 
-GET = {"/dream": shown, "/dream/{id}": shown}
+GET = {"/dream": show_dream, "/dream/{id}": show_dream}
 POST = {
     "/dream/run": run,
     "/dream/{id}/kill": kill,

@@ -18,15 +18,15 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from starlette.responses import Response
 
-from reverie.apps.web import show
-from reverie.apps.web.desk import Ask, Desk, has_fleet
-from reverie.apps.web.figures import at_once
+from reverie.apps.web import format as show
+from reverie.apps.web.events import at_once
+from reverie.apps.web.workspace import ScreenRequest, Workspace, has_fleet
 from reverie.errors import InvalidInput, NotFound
-from reverie.fleet.jobs import KINDS, TENANT, checked_tenant
-from reverie.fleet.words import in_words
+from reverie.fleet.plan import KINDS, TENANT, checked_tenant
+from reverie.fleet.status import in_words
 from reverie.reports.plots import bar, spark
+from reverie.reports.timeline import Values
 from reverie.text.format import number, plural
-from reverie.upkeep.timeline import Values
 
 STATES = ("queued", "running", "done", "skipped", "dead", "cancelled")
 MAX_JOBS = 50
@@ -46,7 +46,7 @@ BACK = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class JobFilter:
     """The jobs that somebody wants to see."""
 
     state: str = ""
@@ -54,9 +54,9 @@ class Wanted:
     tenant: str = ""
 
     @staticmethod
-    def of(given: Mapping[str, str], before: str = "") -> Wanted:
+    def of(given: Mapping[str, str], before: str = "") -> JobFilter:
         state, kind, tenant = (given.get(before + name, "") for name in ("state", "kind", "tenant"))
-        return Wanted(
+        return JobFilter(
             state if state in STATES else "", kind if kind in KINDS else "", _tenant(tenant)
         )
 
@@ -81,22 +81,22 @@ def _tenant(name: str) -> str:
         return ""
 
 
-def summary(desk: Desk) -> Values | None:
+def summary(desk: Workspace) -> Values | None:
     """What `fleet status` says; nothing where there is no fleet."""
     return at_once(desk, "fleet", "status") if has_fleet(desk.place) else None
 
 
-def _jobs(desk: Desk, wanted: Wanted) -> list[Values]:
+def _jobs(desk: Workspace, wanted: JobFilter) -> list[Values]:
     given = [f"--{name}={value}" for name, value in wanted.given.items()]
     return at_once(desk, "fleet", "list", f"-n{MAX_JOBS}", *given)
 
 
-def _makers(desk: Desk, wanted: Wanted) -> dict[str, Callable[[], Any]]:
+def _makers(desk: Workspace, wanted: JobFilter) -> dict[str, Callable[[], Any]]:
     return {"fleet": partial(summary, desk), wanted.figure: partial(_jobs, desk, wanted)}
 
 
-def shown(desk: Desk, ask: Ask) -> Response:
-    wanted, there = Wanted.of(ask.query), has_fleet(desk.place)
+def show_fleet(desk: Workspace, ask: ScreenRequest) -> Response:
+    wanted, there = JobFilter.of(ask.query), has_fleet(desk.place)
     kept = desk.figures.get(_makers(desk, wanted), FRESH) if there else {}
     status = kept["fleet"].value if there else None
     rows: list[Values] = kept[wanted.figure].value or [] if there else []
@@ -119,7 +119,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
     )
 
 
-def _taken_back(ask: Ask) -> Values:
+def _taken_back(ask: ScreenRequest) -> Values:
     action, word = BACK[ask.query["said"]]
     named = {"tenant": ask.query.get("of", "")[:80], "key": ask.query.get("job", "")[:_MAX_KEY]}
     return {"action": action, "word": word, **named}
@@ -238,29 +238,29 @@ def _money(about: Values) -> Values:
 # --- doing
 
 
-def _key(ask: Ask) -> str:
+def _key(ask: ScreenRequest) -> str:
     key = ask.given("key")
     if not key or len(key) > _MAX_KEY or "\0" in key:
         raise NotFound("There is no such job", where=key[:80], do="The list shows those there are")
     return key
 
 
-def _do(desk: Desk, *words: str, about: str) -> Values:
+def _do(desk: Workspace, *words: str, about: str) -> Values:
     """Have a command do it; where there is no fleet it would make one."""
     if not has_fleet(desk.place):
         raise NotFound("No plan was made here", do="`reverie fleet run` makes one and works it")
     return at_once(desk, "fleet", *words, about=[about])
 
 
-def _told(desk: Desk, ask: Ask, command: str) -> str:
+def _command_job(desk: Workspace, ask: ScreenRequest, command: str) -> str:
     """Tell a job something; gives its state."""
     whose = f"--tenant={checked_tenant(ask.given('tenant'))}"
     return _do(desk, command, whose, about=_key(ask))["state"]
 
 
-def _gone_back(desk: Desk, ask: Ask, said: str) -> Response:
+def _gone_back(desk: Workspace, ask: ScreenRequest, said: str) -> Response:
     """To the jobs that were looked at, with figures that know what was done."""
-    wanted = Wanted.of({name: ask.given(name) for name in ask.form}, "in_")
+    wanted = JobFilter.of({name: ask.given(name) for name in ask.form}, "in_")
     makers = _makers(desk, wanted)
     with ThreadPoolExecutor(len(makers)) as pool:
         list(pool.map(desk.figures.make, makers.keys(), makers.values()))
@@ -269,28 +269,28 @@ def _gone_back(desk: Desk, ask: Ask, said: str) -> Response:
     return desk.to(f"/fleet?{query}", said)
 
 
-def retry(desk: Desk, ask: Ask) -> Response:
-    state = _told(desk, ask, "retry")
+def retry(desk: Workspace, ask: ScreenRequest) -> Response:
+    state = _command_job(desk, ask, "retry")
     return _gone_back(desk, ask, "requeued" if state == "queued" else "over")
 
 
-def cancel(desk: Desk, ask: Ask) -> Response:
-    state = _told(desk, ask, "cancel")
+def cancel(desk: Workspace, ask: ScreenRequest) -> Response:
+    state = _command_job(desk, ask, "cancel")
     said = {"cancelled": "cancelled", "running": "stopping"}.get(state, "over")
     return _gone_back(desk, ask, said)
 
 
-def pause(desk: Desk, ask: Ask) -> Response:
+def pause(desk: Workspace, ask: ScreenRequest) -> Response:
     _do(desk, "pause", about=checked_tenant(ask.given("tenant")))
     return _gone_back(desk, ask, "paused")
 
 
-def resume(desk: Desk, ask: Ask) -> Response:
+def resume(desk: Workspace, ask: ScreenRequest) -> Response:
     _do(desk, "pause", "--resume", about=checked_tenant(ask.given("tenant")))
     return _gone_back(desk, ask, "resumed")
 
 
-GET = {"/fleet": shown}
+GET = {"/fleet": show_fleet}
 POST = {
     "/fleet/retry": retry,
     "/fleet/cancel": cancel,

@@ -1,4 +1,6 @@
-"""Health: is anything wrong, and what does it cost?
+"""Health, savings, and switches a person may change.
+
+Health: is anything wrong, and what does it cost?
 
 Findings come from the lists' own index; what takes longer is worked out beside the page. What can
 be mended is shown as a difference first, and mended only as it was shown.
@@ -10,33 +12,36 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 from markupsafe import Markup
 from starlette.responses import Response
 
-from reverie.apps.web import fleet, show
-from reverie.apps.web.desk import Ask, Desk
-from reverie.apps.web.figures import KeptFigure, by_command
+from reverie.apps.web import fleet
+from reverie.apps.web import format as show
+from reverie.apps.web.events import CachedFigure, by_command
 from reverie.apps.web.memories import by_user
-from reverie.apps.web.switches import POST as SWITCHING
-from reverie.apps.web.switches import budget, switches
 from reverie.apps.web.team import summary
-from reverie.errors import StoreError
-from reverie.memory.rules.ledger import MATCHED
+from reverie.apps.web.workspace import ScreenRequest, Workspace
+from reverie.errors import InvalidInput, StoreError
+from reverie.memory.check import fix_memory, plan_fix
+from reverie.reports.doctor import FIX, DoctorRun
 from reverie.reports.plots import bar, spark
+from reverie.reports.timeline import Values
+from reverie.rules.rule_set import MATCHED
 from reverie.session.open_memory import find_memory
-from reverie.store.rule_rows import list_rules
+from reverie.settings.schema import camel
+from reverie.settings.sources import LoadedSettings
+from reverie.store.approvals import change_flag, change_setting
+from reverie.store.rules import list_rules
 from reverie.text.format import number, plural, utc_day
-from reverie.upkeep.check import fix_memory, plan_fix
-from reverie.upkeep.doctor import FIX, Examination
-from reverie.upkeep.timeline import Values
 
 DAYS = 14
 MAX_FILES = 50
 MAX_RULES = 50
 
 
-def shown(desk: Desk, ask: Ask) -> Response:
+def show_health(desk: Workspace, ask: ScreenRequest) -> Response:
     everything = ask.query.get("days", "") == "all"
     stats = "stats all" if everything else "stats"
     found = desk.figures.get(
@@ -66,7 +71,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
         trend=_trend(value),
         costs=_costs(value),
         cost_bar=_cost_bar(value),
-        unasked=_unasked(desk, value),
+        unasked=_background_spend(desk, value),
         switches=switches(desk),
         was=ask.query["was"][:20] if "was" in ask.query else None,
         doctor=_doctor(found["doctor"]),
@@ -118,7 +123,7 @@ def _cost_bar(stats: Values | None) -> Any:
     return Markup(bar([(row["class"], row["cost"]) for row in rows], f"cost by source: {words}"))
 
 
-def _unasked(desk: Desk, stats: Values | None) -> Values:
+def _background_spend(desk: Workspace, stats: Values | None) -> Values:
     """What ran unasked today, of what may."""
     allowed = budget(desk.place.load())
     limit = allowed["limit"]
@@ -155,7 +160,7 @@ _DID = {
 }
 
 
-def _doctor(kept: KeptFigure) -> Values | None:
+def _doctor(kept: CachedFigure) -> Values | None:
     """What is not well, the worst first, and apart from it what is."""
     if not kept.value:
         return None
@@ -176,11 +181,11 @@ _HERE = "the button above does it"
 # --- what takes longer
 
 
-def _stats(desk: Desk, everything: bool) -> Values:
+def _stats(desk: Workspace, everything: bool) -> Values:
     return by_command(desk, "stats", *(["--all"] if everything else []))
 
 
-def _rules(desk: Desk) -> list[Values]:
+def _rules(desk: Workspace) -> list[Values]:
     with find_memory(desk.place, desk.say) as memories:
         rows = [] if memories is None else list_rules(memories, desk.place.root)
     return [row.value() for row in rows]
@@ -189,7 +194,7 @@ def _rules(desk: Desk) -> list[Values]:
 # --- mending
 
 
-def mending(desk: Desk, ask: Ask) -> Response:
+def mending(desk: Workspace, ask: ScreenRequest) -> Response:
     """What would be changed, file by file; nothing is changed yet."""
     del ask
     with find_memory(desk.place, desk.say) as memories:
@@ -220,7 +225,7 @@ def _text(side: bytes | None) -> str:
     return (side or b"").decode("utf-8", "replace")
 
 
-def mend(desk: Desk, ask: Ask) -> Response:
+def mend(desk: Workspace, ask: ScreenRequest) -> Response:
     """Mend it as it was shown, as one step that can be undone."""
     with desk.changing() as memories:
         done = fix_memory(memories, desk.place, by_user("check"), expect=ask.given("plan"))
@@ -233,18 +238,80 @@ def mend(desk: Desk, ask: Ask) -> Response:
     return desk.to(f"/health?undo={steps[-1] if steps else done.group}", "mended")
 
 
-def put_right(desk: Desk, ask: Ask) -> Response:
+def put_right(desk: Workspace, ask: ScreenRequest) -> Response:
     """What `doctor --fix` does: rights, and files that were left over."""
     del ask
-    for _ in Examination(desk.place, fix=True).checks():
+    for _ in DoctorRun(desk.place, fix=True).checks():
         pass
     desk.figures.outdated("doctor")
     return desk.to("/health", "mended")
 
 
-GET = {"/health": shown, "/health/mend": mending}
-POST: dict[str, Callable[[Desk, Ask], Response]] = {
+SWITCHES = {
+    "recall": "Memories come to mind at the start of a turn",
+    "extract_memories": "Learning from what you say, after a turn",
+    "session_memory": "Notes kept along a session",
+    "dream": "Dreams that tidy the memory",
+    "rules": "Calls held against your rules",
+}
+BUDGET = "background_tokens_per_day"
+_OURS = ("flags", "user", "default")
+
+
+def switches(desk: Workspace) -> list[Values]:
+    """Each switch, whether it is on, and who else decides that."""
+    states = desk.place.flags.snapshot()
+    return [
+        {
+            "name": name,
+            "words": words,
+            "on": bool(states[name].value),
+            "by": _stronger(states[name].origin.source, states[name].origin.place),
+        }
+        for name, words in SWITCHES.items()
+    ]
+
+
+def budget(loaded: LoadedSettings) -> Values:
+    """The day's limit for what runs unasked, and who else decides it."""
+    origin = loaded.origins[BUDGET]
+    return {
+        "limit": getattr(loaded.settings, BUDGET),
+        "key": camel(BUDGET),
+        "set": origin.source == "user",
+        "by": _stronger(origin.source, origin.place),
+    }
+
+
+def _stronger(source: str, place: str) -> str:
+    return "" if source in _OURS else place or source
+
+
+GET = {"/health": show_health, "/health/mend": mending}
+
+
+def switch(desk: Workspace, ask: ScreenRequest) -> Response:
+    name, on = ask.given("name"), ask.given("on") == "1"
+    if name not in SWITCHES:
+        raise InvalidInput("There is no such switch here", where=name[:40])
+    change_flag(desk.place, name, on)
+    return desk.to("/health", "on" if on else "off")
+
+
+def limit(desk: Workspace, ask: ScreenRequest) -> Response:
+    """Set the budget, or with nothing given let the default count again."""
+    before = budget(desk.place.load())
+    text = "".join(ask.given("tokens").replace(",", "").split())
+    change_setting(desk.place, BUDGET, text or None)
+    was = str(before["limit"]) if before["set"] else ""
+    return desk.to(f"/health?was={quote(was)}", "limited")
+
+
+SWITCHES_POST = {"/health/switch": switch, "/health/limit": limit}
+
+
+POST: dict[str, Callable[[Workspace, ScreenRequest], Response]] = {
     "/health/mend": mend,
     "/health/doctor": put_right,
-    **SWITCHING,
+    **SWITCHES_POST,
 }

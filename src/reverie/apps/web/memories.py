@@ -1,4 +1,6 @@
-"""Memories: what it knows, where from, and putting it right.
+"""Memories, and recall explained.
+
+Memories: what it knows, where from, and putting it right.
 
 A change is made at once and can be undone; only forgetting cannot, and asks for the word. The
 form of an edit carries the version it began from: where somebody else changed the file meanwhile,
@@ -8,24 +10,29 @@ nothing is saved and both texts are shown.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from markupsafe import Markup
 from starlette.responses import Response
 
-from reverie.apps.web import show
-from reverie.apps.web.desk import Ask, Desk, missing
+from reverie.apps.web import format as show
+from reverie.apps.web.workspace import ScreenRequest, Workspace, missing
 from reverie.errors import InvalidInput, NotFound, ReverieError, SecretFound
-from reverie.memory.format import entry as entries
-from reverie.memory.format.entry import TopicFile
-from reverie.memory.trust import Trust
-from reverie.memory.versions import By, Origin, Version, blame
+from reverie.memory.forget import ForgetReport, ForgetRun
+from reverie.memory.values import describe_origin
+from reverie.reports.memory_index import COUNTED, PAGE, MemoryQuery
+from reverie.reports.plots import bar
+from reverie.reports.timeline import Values
+from reverie.session.recall.ledger import ledgers
 from reverie.store.files import Changed
-from reverie.store.memories import Memories
-from reverie.store.plain import digest
-from reverie.upkeep.forget import ForgetReport, ForgetRun
-from reverie.upkeep.memory import describe_origin
-from reverie.upkeep.memory_index import COUNTED, PAGE, MemoryQuery
+from reverie.store.fs import digest
+from reverie.store.memory_store import MemoryStore
+from reverie.topics import entry as entries
+from reverie.topics.entry import TopicFile
+from reverie.topics.trust import Trust
+from reverie.topics.versions import By, Origin, Version, blame
 
 KINDS = ("user", "feedback", "project", "reference")
 MAX_VERSIONS = 30
@@ -44,11 +51,11 @@ def address(key: str) -> str:
 # --- looking
 
 
-def listed(desk: Desk, ask: Ask) -> Response:
+def list_memories(desk: Workspace, ask: ScreenRequest) -> Response:
     return desk.page("memories.html", **_list(desk, ask), one=None)
 
 
-def _list(desk: Desk, ask: Ask) -> dict[str, Any]:
+def _list(desk: Workspace, ask: ScreenRequest) -> dict[str, Any]:
     given = {name: ask.query.get(name, "")[:40] for name in ("type", "trust", "finding")}
     query = MemoryQuery.of(ask.query.get("q", "")[:200], ask.page, **given)
     rows, count = desk.memories.page(query)
@@ -67,7 +74,7 @@ def _list(desk: Desk, ask: Ask) -> dict[str, Any]:
     }
 
 
-def shown(desk: Desk, ask: Ask) -> Response:
+def show_memory(desk: Workspace, ask: ScreenRequest) -> Response:
     key = ask.path["name"]
     with desk.memory() as memories:
         if memories is None:
@@ -76,7 +83,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
     return desk.page("memories.html", **_list(desk, ask), one=one)
 
 
-def _detail(desk: Desk, memories: Memories, key: str, ask: Ask) -> dict[str, Any]:
+def _detail(desk: Workspace, memories: MemoryStore, key: str, ask: ScreenRequest) -> dict[str, Any]:
     history = memories.history.log(key)
     version = ask.query.get("version", "")
     gone = not memories.folder.exists(key)
@@ -105,7 +112,7 @@ def _detail(desk: Desk, memories: Memories, key: str, ask: Ask) -> dict[str, Any
         "versions": [_version(step, step.id in undone) for step in steps],
         "more": max(0, len(history) - MAX_VERSIONS),
         "diff": _difference(memories, ask, steps),
-        "blame": _blamed(memories, history) if view == "blame" else (),
+        "blame": _blame_rows(memories, history) if view == "blame" else (),
         "recalled": desk.sessions.recalled(key) if view == "recalled" else (),
         "origins": _origins(steps),
     }
@@ -140,7 +147,9 @@ def _origins(steps: list[Version]) -> list[tuple[By, str, str]]:
     return [(by, value, words) for (by, value), words in found.items()]
 
 
-def _difference(memories: Memories, ask: Ask, steps: list[Version]) -> dict[str, Any] | None:
+def _difference(
+    memories: MemoryStore, ask: ScreenRequest, steps: list[Version]
+) -> dict[str, Any] | None:
     """What one version changed, or how two differ."""
     wanted = ask.query.get("version", "") or (steps[0].id if steps else "")
     if not wanted:
@@ -155,14 +164,14 @@ def _difference(memories: Memories, ask: Ask, steps: list[Version]) -> dict[str,
     return {"version": step.id, "against": against, "rows": rows, "words": words}
 
 
-def _content(memories: Memories, name: str) -> bytes:
+def _content(memories: MemoryStore, name: str) -> bytes:
     try:
         return memories.history.content(name) if name else b""
     except NotFound:
         return b""
 
 
-def _blamed(memories: Memories, history: list[Version]) -> list[dict[str, Any]]:
+def _blame_rows(memories: MemoryStore, history: list[Version]) -> list[dict[str, Any]]:
     found = blame(history, memories.history.content)
     return [
         {"line": one.line, "id": one.version.id, "by": describe_origin(one.version.origin)}
@@ -173,7 +182,7 @@ def _blamed(memories: Memories, history: list[Version]) -> list[dict[str, Any]]:
 # --- changing
 
 
-def editing(desk: Desk, ask: Ask) -> Response:
+def editing(desk: Workspace, ask: ScreenRequest) -> Response:
     key = ask.path["name"]
     with desk.memory() as memories:
         if memories is None or not memories.folder.exists(key):
@@ -184,14 +193,18 @@ def editing(desk: Desk, ask: Ask) -> Response:
     return _form(desk, key, values)
 
 
-def new(desk: Desk, ask: Ask) -> Response:
+def new(desk: Workspace, ask: ScreenRequest) -> Response:
     del ask
     values = {"name": "", "description": "", "type": "", "text": "", "version": ""}
     return _form(desk, "", values)
 
 
 def _form(
-    desk: Desk, key: str, values: dict[str, str], error: ReverieError | None = None, **more: Any
+    desk: Workspace,
+    key: str,
+    values: dict[str, str],
+    error: ReverieError | None = None,
+    **more: Any,
 ) -> Response:
     status = 200 if error is None else 409 if isinstance(error, Changed) else 400
     return desk.page(
@@ -208,21 +221,21 @@ def _form(
     )
 
 
-def _given(ask: Ask) -> dict[str, str]:
+def _form_values(ask: ScreenRequest) -> dict[str, str]:
     found = {n: ask.given(n) for n in ("name", "description", "type", "text", "version")}
     found["text"] = found["text"].replace("\r\n", "\n")
     return found
 
 
-def save(desk: Desk, ask: Ask) -> Response:
+def save(desk: Workspace, ask: ScreenRequest) -> Response:
     """Save an edit, unless the file is not what the form began from."""
-    key, values = ask.path["name"], _given(ask)
+    key, values = ask.path["name"], _form_values(ask)
     with desk.changing() as memories:
         if not memories.folder.exists(key):
             raise missing("memory", key)
         file = memories.folder.read(key)
         try:
-            made = _edited(file, values)
+            made = _apply_form(file, values)
             if made == file.data:
                 return desk.to(address(key), "unchanged")
             expect = digest(file.data) if ask.given("over") else values["version"]
@@ -237,7 +250,7 @@ def save(desk: Desk, ask: Ask) -> Response:
     return desk.to(f"{address(key)}?undo={newest}", done.outcome)
 
 
-def _edited(file: TopicFile, values: dict[str, str]) -> bytes:
+def _apply_form(file: TopicFile, values: dict[str, str]) -> bytes:
     """The file with what the form says; what the form does not know of stays."""
     for name, value in (
         ("name", file.name),
@@ -252,8 +265,8 @@ def _edited(file: TopicFile, values: dict[str, str]) -> bytes:
     return file.data
 
 
-def add(desk: Desk, ask: Ask) -> Response:
-    values = _given(ask)
+def add(desk: Workspace, ask: ScreenRequest) -> Response:
+    values = _form_values(ask)
     with desk.changing() as memories:
         try:
             done = memories.remember(
@@ -270,7 +283,7 @@ def add(desk: Desk, ask: Ask) -> Response:
     return desk.to(f"{address(done.key)}{undo}", done.outcome)
 
 
-def undo(desk: Desk, ask: Ask) -> Response:
+def undo(desk: Workspace, ask: ScreenRequest) -> Response:
     """Take one version back, with all that was made in the same step."""
     with desk.changing() as memories:
         done = memories.undo(ask.given("version"), by_user("undo"))
@@ -280,7 +293,7 @@ def undo(desk: Desk, ask: Ask) -> Response:
     return desk.to(f"{place}?undo={newest}" if newest else place, "undone")
 
 
-def remove(desk: Desk, ask: Ask) -> Response:
+def remove(desk: Workspace, ask: ScreenRequest) -> Response:
     key = ask.path["name"]
     with desk.changing() as memories:
         memories.remove(key, by_user("remove"))
@@ -291,7 +304,7 @@ def remove(desk: Desk, ask: Ask) -> Response:
 # --- forgetting
 
 
-def forgetting(desk: Desk, ask: Ask) -> Response:
+def forgetting(desk: Workspace, ask: ScreenRequest) -> Response:
     """Where some words are, before they are erased for good."""
     words = ask.given("words").strip()
     if not words:
@@ -306,7 +319,7 @@ def forgetting(desk: Desk, ask: Ask) -> Response:
 
 
 def _forget_page(
-    desk: Desk, words: str, report: ForgetReport | None = None, wrong: str = ""
+    desk: Workspace, words: str, report: ForgetReport | None = None, wrong: str = ""
 ) -> Response:
     found = Counter(
         _PLACES.get(one.kind, "other files") for one in (report.touched if report else ())
@@ -331,16 +344,16 @@ _PLACES = {
 }
 
 
-def forget_form(desk: Desk, ask: Ask) -> Response:
-    return forgetting(desk, Ask(form={"words": (ask.query.get("words", ""),)}))
+def forget_form(desk: Workspace, ask: ScreenRequest) -> Response:
+    return forgetting(desk, ScreenRequest(form={"words": (ask.query.get("words", ""),)}))
 
 
 GET = {
-    "/memories": listed,
+    "/memories": list_memories,
     "/memories/new": new,
     "/memories/forget": forget_form,
     "/memories/edit/{name:path}": editing,
-    "/memories/{name:path}": shown,
+    "/memories/{name:path}": show_memory,
 }
 POST = {
     "/memories/new": add,
@@ -349,3 +362,78 @@ POST = {
     "/memories/edit/{name:path}": save,
     "/memories/remove/{name:path}": remove,
 }
+
+
+# --- Recall explained: why did it remember this, or not that?
+
+
+RESULTS = 10
+MAX_TURNS = 12
+SIGNALS = {
+    "path": ("k-user", "file name"),
+    "name": ("k-assistant", "name"),
+    "about": ("k-sealed", "description"),
+    "body": ("k-results", "text"),
+    "near": ("k-memory", "words side by side"),
+    "meaning": ("acc", "meaning"),
+    "recency": ("k-head", "recency"),
+}
+
+
+def show_recall(desk: Workspace, ask: ScreenRequest) -> Response:
+    question = ask.query.get("q", "")[:2_000].strip()
+    rows: list[Values] = []
+    if question:
+        rows = desk.recall_rows(question, RESULTS)
+    most = max((sum(map(abs, row["why"].values())) for row in rows), default=0)
+    clear = [row for row in rows if row["clear"]]
+    return desk.page(
+        "recall.html",
+        screen="recall",
+        q=question,
+        rows=[
+            {**row, "bar": _bar(row["why"], most), "signals": _signals_text(row["why"])}
+            for row in rows
+        ],
+        clear=len(clear),
+        nothing=bool(question) and not clear,
+        considered=desk.memories.sums()["memories"],
+        most=desk.settings.recall_files,
+        used=_used_signals(rows),
+        signals=SIGNALS,
+        checked=[one for row in rows for one in row["checked"]][:20],
+        **_ledger(desk, ask),
+        said="",
+    )
+
+
+def _used_signals(rows: list[Values]) -> list[tuple[str, str]]:
+    """The signals that speak in these results, for the legend."""
+    names = dict.fromkeys(name for row in rows for name, value in row["why"].items() if value)
+    return [SIGNALS.get(name, ("ghost2", name)) for name in names]
+
+
+def _bar(why: Mapping[str, float], most: float) -> Markup:
+    parts = [(SIGNALS.get(name, ("ghost2", ""))[0], max(0.0, value)) for name, value in why.items()]
+    return Markup(bar(parts, f"signals: {_signals_text(why)}", most))
+
+
+def _signals_text(why: Mapping[str, float]) -> str:
+    named = ((SIGNALS.get(name, ("", name))[1], value) for name, value in why.items() if value)
+    return ", ".join(f"{name} {value:.2f}" for name, value in named)
+
+
+def _ledger(desk: Workspace, ask: ScreenRequest) -> dict[str, Any]:
+    """What recall did in one session, turn by turn: the one asked for, else the newest."""
+    try:
+        if not desk.sessions.newest():
+            return {"turns": [], "session": ""}
+        name = ask.query.get("session", "") or desk.sessions.newest()
+        turns = ledgers(desk.library.read(name).entries)
+    except NotFound:
+        return {"turns": [], "session": ""}
+    return {"turns": [turn.value() for turn in turns[::-1][:MAX_TURNS]], "session": name}
+
+
+RECALL_GET = {"/recall": show_recall}
+RECALL_POST: dict[str, Any] = {}

@@ -16,14 +16,14 @@ from typing import Any
 from markupsafe import Markup
 from starlette.responses import Response
 
-from reverie.apps.web.desk import Ask, Desk
-from reverie.apps.web.figures import by_command
+from reverie.apps.web.events import by_command
+from reverie.apps.web.workspace import ScreenRequest, Workspace
 from reverie.errors import ReverieError
-from reverie.providers.prices import MILLION, price_of
-from reverie.reports.plots import PlotFrame, bar, scattered
+from reverie.providers.capabilities import MILLION, price_of
+from reverie.reports.plots import PlotFrame, bar, scatter_chart
+from reverie.reports.stats import PAGE, SORTS, SavingQuery
+from reverie.reports.timeline import Values
 from reverie.text.format import number, short_number
-from reverie.upkeep.savings import PAGE, SORTS, SavingQuery
-from reverie.upkeep.timeline import Values
 
 POLICIES = {
     "classic": "which clears old results and summarises a full window",
@@ -35,7 +35,7 @@ BATCHES = (1, 4, 16)
 MAX_PRICE = 1_000.0
 
 
-def shown(desk: Desk, ask: Ask) -> Response:
+def show_savings(desk: Workspace, ask: ScreenRequest) -> Response:
     query, given = _query(desk, ask), ask.query.get("sort", "-saved")
     policy = query.policy
     desk.start(f"savings {policy}", partial(work, desk, policy))
@@ -63,7 +63,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
     )
 
 
-def _query(desk: Desk, ask: Ask) -> SavingQuery:
+def _query(desk: Workspace, ask: ScreenRequest) -> SavingQuery:
     policy = ask.query.get("policy", "")
     sort = ask.query.get("sort", "-saved")
     name = sort.removeprefix("-")
@@ -79,7 +79,7 @@ def _share(naive: float, cost: float) -> float:
     return 1 - cost / naive if naive else 0.0
 
 
-def _money(desk: Desk, ask: Ask, sums: Values, policy: str) -> Values | None:
+def _money(desk: Workspace, ask: ScreenRequest, sums: Values, policy: str) -> Values | None:
     """Dollars at the given price of a million input tokens, else at the published ones of the
     models; None where neither is known."""
     try:
@@ -126,13 +126,15 @@ def _plot(points: Sequence[tuple[float, float]]) -> Any:
         f" {points[-1][1]:.2f} for the shortest"
     )
     frame = PlotFrame("", 500, 250, 40, 4)
-    return Markup(scattered(frame, [(math.log10(naive), left) for naive, left in points], label))
+    return Markup(
+        scatter_chart(frame, [(math.log10(naive), left) for naive, left in points], label)
+    )
 
 
 # --- beside the page
 
 
-def work(desk: Desk, policy: str) -> None:
+def work(desk: Workspace, policy: str) -> None:
     """Replay what has no figures yet, until all have."""
     for size in (*BATCHES, *(BATCHES[-1] for _ in range(10_000))):
         asked = desk.savings.stale(policy, size, time.time())
@@ -150,7 +152,7 @@ def work(desk: Desk, policy: str) -> None:
         desk.hub.tell("sessions")
 
 
-def download(desk: Desk, ask: Ask) -> Response:
+def download(desk: Workspace, ask: ScreenRequest) -> Response:
     """The figures as `replay --json` gives them, of all sessions."""
     policy = _query(desk, ask).policy
     text = json.dumps(desk.savings.every(policy), indent=1, ensure_ascii=False)
@@ -158,5 +160,5 @@ def download(desk: Desk, ask: Ask) -> Response:
     return Response(text, media_type="application/json", headers=headers)
 
 
-GET = {"/savings": shown, "/savings/all.json": download}
+GET = {"/savings": show_savings, "/savings/all.json": download}
 POST: dict[str, Any] = {}

@@ -10,14 +10,14 @@ from typing import Any, cast
 from markupsafe import Markup
 from starlette.responses import Response
 
-from reverie.apps.web.desk import Ask, Desk, missing
-from reverie.apps.web.show import source
-from reverie.providers.prices import dollars
-from reverie.reports.plots import CACHE_WORDS, KIND_WORDS, PlotMark, stacked
+from reverie.apps.web.format import source
+from reverie.apps.web.workspace import ScreenRequest, Workspace, missing
+from reverie.providers.capabilities import dollars
+from reverie.reports.plots import CACHE_WORDS, KIND_WORDS, PlotMark, stack_chart
+from reverie.reports.session_index import PAGE, SORTS, SessionQuery
+from reverie.reports.timeline import Values, count_events
 from reverie.text.format import number, plural, short_number
 from reverie.transcript.records import Usage
-from reverie.upkeep.session_index import PAGE, SORTS, SessionQuery
-from reverie.upkeep.timeline import Values, counted
 
 MAX_EVENTS = 50
 MAX_TEXT = 16_000
@@ -38,7 +38,7 @@ _SHAPES = {"stored": "stored", "sealed": "seal", "compaction": "compaction"}
 # --- the list
 
 
-def listed(desk: Desk, ask: Ask) -> Response:
+def list_sessions(desk: Workspace, ask: ScreenRequest) -> Response:
     sort = ask.query.get("sort", "-at")
     name = sort.removeprefix("-")
     query = SessionQuery(
@@ -71,12 +71,12 @@ def listed(desk: Desk, ask: Ask) -> Response:
 # --- one session
 
 
-def shown(desk: Desk, ask: Ask) -> Response:
+def show_session(desk: Workspace, ask: ScreenRequest) -> Response:
     name = desk.sessions.find(ask.path["id"])
     row, told = desk.sessions.session(name)
     requests = cast("list[Values]", told["requests"])
     every = cast("list[Values]", told["events"])
-    events, counts = _together(every), counted(every)
+    events, counts = _together(every), count_events(every)
     breaks = _breaks(told, requests)
     only = ask.query.get("only", "")
     kept = [one for one in events if not only or one.get("kind") == only]
@@ -98,7 +98,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
         behind=_beside(at, events, 1),
         window=_window(requests, events, breaks, at, untouched),
         untouched=untouched,
-        cache=_cached(requests, breaks, at) if row["cost"] else "",
+        cache=_cache_plot(requests, breaks, at) if row["cost"] else "",
         kind_words=KIND_WORDS,
         cache_words=CACHE_WORDS,
         largest=max((sum(one["kinds"].values()) for one in requests), default=0),
@@ -120,7 +120,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
     )
 
 
-def _at(ask: Ask, requests: Sequence[Values], kept: Sequence[Values]) -> int:
+def _at(ask: ScreenRequest, requests: Sequence[Values], kept: Sequence[Values]) -> int:
     """The request that is looked at: asked for, else that of the last deed, else the last."""
     given = ask.query.get("at", "")
     if given.isdecimal() and len(given) < 9:
@@ -178,7 +178,7 @@ def _window(
         return ""
     rows = [{f"k-{kind}": count for kind, count in one["kinds"].items()} for one in requests]
     classes = {f"k-{kind}": words for kind, words in KIND_WORDS.items()}
-    counts = counted(events)
+    counts = count_events(events)
     largest = max(sum(row.values()) for row in rows)
     label = (
         f"Tokens in the window by kind over {plural(len(rows), 'request')}; largest"
@@ -190,7 +190,7 @@ def _window(
     if untouched:
         label += f" If nothing were done, the largest had {number(max(untouched))}."
     marks = _flags(events, breaks, len(rows))
-    return Markup(stacked(rows, classes, label, marks=marks, at=at, over=untouched))
+    return Markup(stack_chart(rows, classes, label, marks=marks, at=at, over=untouched))
 
 
 def _flags(events: Sequence[Values], breaks: Sequence[Values], requests: int) -> list[PlotMark]:
@@ -207,7 +207,7 @@ def _flags(events: Sequence[Values], breaks: Sequence[Values], requests: int) ->
     ]
 
 
-def _cached(requests: Sequence[Values], breaks: Sequence[Values], at: int) -> Any:
+def _cache_plot(requests: Sequence[Values], breaks: Sequence[Values], at: int) -> Any:
     if not any(one["usage"] for one in requests):
         return ""
     rows: list[Mapping[str, float]] = []
@@ -219,7 +219,7 @@ def _cached(requests: Sequence[Values], breaks: Sequence[Values], at: int) -> An
     classes = {f"c-{name}": words for name, words in CACHE_WORDS.items()}
     label = "Tokens read from and written to the cache by request"
     marks = _flags((), breaks, len(rows))
-    return Markup(stacked(rows, classes, label, low=True, marks=marks, at=at))
+    return Markup(stack_chart(rows, classes, label, low=True, marks=marks, at=at))
 
 
 # --- events in words
@@ -238,7 +238,7 @@ def _together(events: Sequence[Values]) -> list[Values]:
     return out
 
 
-def _cleared(one: Values) -> tuple[str, str]:
+def _describe_clearing(one: Values) -> tuple[str, str]:
     counts = Counter(tool or "a tool" for tool in one["tools"])
     if len(one["tools"]) == 1:
         return f"An old result of {next(iter(counts))} cleared.", one["why"]
@@ -254,7 +254,7 @@ def _words(one: Values) -> Values:
     return {**one, "sentence": made[0], "reason": made[1]}
 
 
-def _sealed(one: Values) -> tuple[str, str]:
+def _describe_collapse(one: Values) -> tuple[str, str]:
     then, now = sum(one["before"].values()), sum(one["after"].values())
     what = {"snip": "Taken out", "folded": "Sealed lines folded"}.get(
         one["reason"], "Old rounds sealed"
@@ -262,7 +262,7 @@ def _sealed(one: Values) -> tuple[str, str]:
     return f"{what}: {number(then)} tokens became {number(now)}.", one["why"]
 
 
-def _compacted(one: Values) -> tuple[str, str]:
+def _describe_compaction(one: Values) -> tuple[str, str]:
     calls = "no model asked" if not one["calls"] else plural(one["calls"], "call") + " to a model"
     who = "/compact" if one["trigger"] == "manual" else "The window was full"
     then, now = number(one["tokens_before"]), number(one["tokens_after"])
@@ -278,7 +278,7 @@ def _recall(one: Values) -> tuple[str, str]:
     return f"{looked} considered, {len(one['injected'])} injected: {files}.", one["why"]
 
 
-def _learned(one: Values) -> tuple[str, str]:
+def _describe_learning(one: Values) -> tuple[str, str]:
     files = ", ".join(one["written"])
     return (f"Learned: {files}." if files else "Nothing new to learn."), one["why"]
 
@@ -294,14 +294,14 @@ _SENTENCES: dict[str, Callable[[Values], tuple[str, str]]] = {
         f"A result of {number(one['size'])} bytes stored; the context holds its beginning.",
         one["why"],
     ),
-    "cleared": _cleared,
-    "sealed": _sealed,
-    "compaction": _compacted,
+    "cleared": _describe_clearing,
+    "sealed": _describe_collapse,
+    "compaction": _describe_compaction,
     "notes": lambda one: (
         f"Session notes brought up to date, {short_number(one['tokens'])} tokens covered.",
         "",
     ),
-    "learned": _learned,
+    "learned": _describe_learning,
     "recall": _recall,
     "fork": _agent,
     "failed": lambda one: ("It failed, and the session went on without it.", one["error"]),
@@ -312,7 +312,7 @@ _SENTENCES: dict[str, Callable[[Values], tuple[str, str]]] = {
 # --- what was stored
 
 
-def stored(desk: Desk, ask: Ask) -> Response:
+def show_stored(desk: Workspace, ask: ScreenRequest) -> Response:
     """A stored result read back, from a place in it on."""
     name = desk.sessions.find(ask.path["id"])
     _, told = desk.sessions.session(name)
@@ -340,5 +340,9 @@ def stored(desk: Desk, ask: Ask) -> Response:
     )
 
 
-GET = {"/sessions": listed, "/sessions/{id}": shown, "/sessions/{id}/stored/{call}": stored}
+GET = {
+    "/sessions": list_sessions,
+    "/sessions/{id}": show_session,
+    "/sessions/{id}/stored/{call}": show_stored,
+}
 POST: dict[str, Any] = {}

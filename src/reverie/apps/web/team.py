@@ -14,22 +14,15 @@ from typing import Any
 
 from starlette.responses import Response
 
-from reverie.apps.web import show
-from reverie.apps.web.desk import Ask, Desk
+from reverie.apps.web import format as show
 from reverie.apps.web.memories import by_user
+from reverie.apps.web.workspace import ScreenRequest, Workspace
 from reverie.errors import NotFound
-from reverie.memory.versions import Version
+from reverie.reports.timeline import Values
 from reverie.session.open_memory import open_memory
-from reverie.session.team import (
-    DIFFERS,
-    connect,
-    missing,
-    sync_team,
-    team_changes,
-    team_status,
-)
-from reverie.store.memories import Memories
-from reverie.upkeep.timeline import Values
+from reverie.session.team import DIFFERS, connect, missing, sync_team, team_changes, team_status
+from reverie.store.memory_store import MemoryStore
+from reverie.topics.versions import Version
 
 MAX_LOG = 50
 MAX_STEPS = 20
@@ -37,7 +30,7 @@ MAX_FILES = 50
 ROOM = show.MAX_DIFFERENCES // 2
 
 
-def summary(desk: Desk) -> Values:
+def summary(desk: Workspace) -> Values:
     """What `team status` says; of a team that is not set up, what is missing."""
     place = desk.place
     if lack := missing(place):
@@ -46,7 +39,7 @@ def summary(desk: Desk) -> Values:
         return team_status(memories, place).value()
 
 
-def _asked(desk: Desk) -> Values:
+def _query_team(desk: Workspace) -> Values:
     """Status, the log, and both texts of what differs."""
     place = desk.place
     if missing(place):
@@ -58,8 +51,8 @@ def _asked(desk: Desk) -> Values:
     return {**status, "log": log, "differs": differs}
 
 
-def shown(desk: Desk, ask: Ask) -> Response:
-    kept = desk.figures.get({"team page": partial(_asked, desk)})["team page"]
+def show_team(desk: Workspace, ask: ScreenRequest) -> Response:
+    kept = desk.figures.get({"team page": partial(_query_team, desk)})["team page"]
     with desk.memory() as memories:
         steps = _steps(memories) if memories else []
     found: Values = kept.value or {}
@@ -83,7 +76,7 @@ def _change(one: Values) -> Values:
     return {**one, "rows": show.difference(before, after)}
 
 
-def _steps(memories: Memories) -> list[Values]:
+def _steps(memories: MemoryStore) -> list[Values]:
     """What pulls brought, the newest first, each with its difference."""
     every = memories.history.log()
     undone = {name for one in every for name in one.undoes}
@@ -96,7 +89,7 @@ def _steps(memories: Memories) -> list[Values]:
     return [{**one, "files": show.within(one["files"], ROOM // len(found))} for one in found]
 
 
-def _step(memories: Memories, steps: Sequence[Version], undone: set[str]) -> Values:
+def _step(memories: MemoryStore, steps: Sequence[Version], undone: set[str]) -> Values:
     files = [
         {
             "key": one.key,
@@ -110,7 +103,7 @@ def _step(memories: Memories, steps: Sequence[Version], undone: set[str]) -> Val
     return {**told, "files": files, "undone": all(one.id in undone for one in steps)}
 
 
-def _text(memories: Memories, name: str) -> str:
+def _text(memories: MemoryStore, name: str) -> str:
     try:
         return memories.history.content(name).decode("utf-8", "replace") if name else ""
     except NotFound:
@@ -120,7 +113,7 @@ def _text(memories: Memories, name: str) -> str:
 # --- doing
 
 
-def sync(desk: Desk, ask: Ask) -> Response:
+def sync(desk: Workspace, ask: ScreenRequest) -> Response:
     """Take and send, beside the page; what it did is kept and shown."""
     del ask
 
@@ -134,7 +127,7 @@ def sync(desk: Desk, ask: Ask) -> Response:
     return desk.to("/team", "syncing")
 
 
-def undo(desk: Desk, ask: Ask) -> Response:
+def undo(desk: Workspace, ask: ScreenRequest) -> Response:
     """Take back what one pull brought, for oneself alone."""
     with desk.changing() as memories:
         memories.undo(ask.given("version"), by_user("undo"))
@@ -143,5 +136,5 @@ def undo(desk: Desk, ask: Ask) -> Response:
     return desk.to(f"/team?undo={newest}", "undone")
 
 
-GET = {"/team": shown}
+GET = {"/team": show_team}
 POST = {"/team/sync": sync, "/team/undo": undo}

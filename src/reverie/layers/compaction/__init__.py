@@ -17,25 +17,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from reverie.errors import InvalidInput, ReverieError
-from reverie.layers.compaction import provider, ranges, summary
-from reverie.layers.compaction.asking import NAME, CompactionFailed, Written, ratio, written
-from reverie.layers.compaction.ranges import ReplacedSpan, Side
-from reverie.transcript.blocks import text_block
-from reverie.transcript.fold import apply
-from reverie.transcript.records import (
-    Attached,
-    Boundary,
-    Entry,
-    Record,
-    Replaced,
-    Stand,
+from reverie.errors import InvalidInput, NotAvailable, ReverieError
+from reverie.layers.compaction import ranges, summary
+from reverie.layers.compaction.ranges import ReplacedSpan, Side, messages_of
+from reverie.layers.compaction.summary import (
+    NAME,
+    SOURCE,
+    CompactionFailed,
+    SummaryResult,
+    ratio,
+    write_summary,
 )
-from reverie.transcript.view import View
+from reverie.light import dataclass
+from reverie.transcript.blocks import Block, dump, join_members, members, text_block
+from reverie.transcript.fold import apply
+from reverie.transcript.records import Attached, Boundary, Entry, HeadSet, Record, Replaced, Stand
+from reverie.transcript.tasks import SummaryTask
+from reverie.transcript.view import Trail, View, head_blocks
+from reverie.wire.request import NO_HEAD, Request
 from reverie.world import Notice, World
 
 if TYPE_CHECKING:
-    from reverie.transcript.audit.audit import Audit
+    from reverie.transcript.audit import Audit
 
 TOLD = 3  # missing things that are named to a person
 STOPPED = (
@@ -53,7 +56,7 @@ async def automatic(view: View, world: World) -> Sequence[Record]:
         return ()
     if not settings.auto_compact_enabled or view.open_calls:
         return ()
-    if view.tokens <= settings.compact_threshold(world.window) or broken(view, world):
+    if view.tokens <= settings.compact_threshold(world.window) or is_breaker_open(view, world):
         return ()
     if not _worth_it(view, world):
         return ()
@@ -76,7 +79,7 @@ def is_agent(view: View) -> bool:
     return view.started is not None and bool(view.started.agent)
 
 
-def broken(view: View, world: World) -> bool:
+def is_breaker_open(view: View, world: World) -> bool:
     """Whether automatic compaction has stopped for this session."""
     return view.compaction_failures >= world.settings.compact_breaker_failures
 
@@ -94,14 +97,14 @@ async def full(
     view: View, world: World, trigger: Trigger = "auto", instructions: str = ""
 ) -> tuple[Record, ...]:
     """The whole conversation becomes a summary; what the user said last stays."""
-    return await _compacted(view, world, ranges.whole(view), trigger, instructions)
+    return await _compact_span(view, world, ranges.whole(view), trigger, instructions)
 
 
 async def partial(
     view: View, world: World, side: Side, pivot: str, instructions: str = ""
 ) -> tuple[Record, ...]:
     """The messages from one on (`from`), or those before it (`up_to`), become a summary."""
-    return await _compacted(view, world, ranges.part(view, side, pivot), "manual", instructions)
+    return await _compact_span(view, world, ranges.part(view, side, pivot), "manual", instructions)
 
 
 async def by_provider(
@@ -111,41 +114,41 @@ async def by_provider(
     span = ranges.part(view, "up_to", up_to) if up_to else ranges.whole(view)
     if world.around is not None:
         instructions = await world.around.before(trigger, instructions)
-    made = await provider.made(view, world, span, instructions)
+    made = await request_block(view, world, span, instructions)
     stand, ends = Stand("assistant", (made.block,)), span.last == len(view.items) - 1
-    draft = _replaced(view, span, trigger, stand, made.calls)
+    draft = _replacement(view, span, trigger, stand, made.calls)
     behind = foreseen(view, world, (draft,))
     _must_free(view, behind, world, trigger)
     restored = () if world.around is None else await world.around.after(behind, trigger)
 
     def follows(files: Sequence[Record], keep: str = "") -> Sequence[Record]:
-        return provider.around(view, files, keep, ends=ends)
+        return around(view, files, keep, ends=ends)
 
     restored = _fitting(view, world, trigger, restored, lambda r: (draft, *follows(r)))
     behind = foreseen(view, world, (draft, *follows(restored)))
     texts = [made.block.get("content"), *_texts(behind)]
-    found = _audited(view, span, texts, world, _room(view, behind))
-    record = _replaced(view, span, trigger, stand, made.calls, found)
-    return _ended(view, world, record, follows(restored, found.keep))
+    found = _audit_span(view, span, texts, world, _room(view, behind))
+    record = _replacement(view, span, trigger, stand, made.calls, found)
+    return _finish_records(view, world, record, follows(restored, found.keep))
 
 
-async def _compacted(
+async def _compact_span(
     view: View, world: World, span: ReplacedSpan, trigger: Trigger, instructions: str
 ) -> tuple[Record, ...]:
     if world.around is not None:
         instructions = await world.around.before(trigger, instructions)
-    made = await written(view, world, span, instructions)
+    made = await write_summary(view, world, span, instructions)
     draft = _record(view, world, span, trigger, made)
     behind = foreseen(view, world, (draft,))
     _must_free(view, behind, world, trigger)
     restored = () if world.around is None else await world.around.after(behind, trigger)
     restored = _fitting(view, world, trigger, restored, lambda r: (draft, *r))
     behind = foreseen(view, world, (draft, *restored))
-    found = _audited(view, span, _texts(behind), world, _room(view, behind))
+    found = _audit_span(view, span, _texts(behind), world, _room(view, behind))
     record = _record(view, world, span, trigger, made, found)
-    done = _ended(view, world, record, restored)
+    done = _finish_records(view, world, record, restored)
     if trigger == "auto" and done[0].boundary is not None:  # who asked is told by their door
-        world.say(Notice(NAME, told(done[0].boundary)))
+        world.say(Notice(NAME, describe_compaction(done[0].boundary)))
     return done
 
 
@@ -165,7 +168,7 @@ def _record(
     world: World,
     span: ReplacedSpan,
     trigger: Trigger,
-    made: Written,
+    made: SummaryResult,
     found: Audit | None = None,
 ) -> Replaced:
     text = summary.stand(
@@ -178,11 +181,11 @@ def _record(
         reader=world.way_back.tool,
     )
     stand = Stand("user", (text_block(text),))
-    record = _replaced(view, span, trigger, stand, made.calls, found)
+    record = _replacement(view, span, trigger, stand, made.calls, found)
     return replace(record, strips=world.unbound(view.items.since(span.last + 1)))
 
 
-def _replaced(
+def _replacement(
     view: View,
     span: ReplacedSpan,
     trigger: Trigger,
@@ -212,7 +215,7 @@ def _replaced(
     )
 
 
-def _ended(
+def _finish_records(
     view: View, world: World, record: Replaced, restored: Sequence[Record]
 ) -> tuple[Replaced, *tuple[Record, ...]]:
     """All records, with the count behind them; CompactionFailed where it is no smaller."""
@@ -273,17 +276,17 @@ def _texts(view: View) -> list[str]:
     return [p.block.text for item in (*view.items, *view.waiting) for p in item.pieces]
 
 
-def _audited(
+def _audit_span(
     view: View, span: ReplacedSpan, texts: Sequence[str], world: World, room: int
 ) -> Audit:
-    from reverie.transcript.audit.audit import audit, with_earlier_words
+    from reverie.transcript.audit import audit_replacement, with_earlier_words
 
     gone = with_earlier_words(view, span.gone)
     most = min(world.settings.compact_keep_list_tokens, max(0, room))
-    return audit(gone, texts, keep_tokens=most, reader=world.way_back.tool)
+    return audit_replacement(gone, texts, keep_tokens=most, reader=world.way_back.tool)
 
 
-def told(boundary: Boundary) -> str:
+def describe_compaction(boundary: Boundary) -> str:
     """A compaction in a sentence."""
     text = f"compacted {boundary.tokens_before:,} tokens to {boundary.tokens_after:,}"
     if boundary.fidelity is not None:
@@ -293,3 +296,80 @@ def told(boundary: Boundary) -> str:
         more = len(boundary.missing) - TOLD
         text += f"; missing: {named}" + (f" and {more:,} more" if more > 0 else "")
     return text
+
+
+# --- The provider's own compaction, where it offers one and it was chosen.
+#
+# The provider is sent the beginning of the conversation as it stands and answers with one block of
+# its own making, which later requests send back first, unchanged. Its signature goes on where that
+# beginning ended, so the thinking behind it stays valid: nothing is stripped, and nothing may come
+# between. What stood in front of the first message, and what the audit found missing, is attached
+# at the end for that reason. Only a beginning can be compacted this way.
+
+
+CONTEXT, KEPT = "context", "kept"
+LEFT_OUT = ("context_management", "stop_sequences", "output_config", "tool_choice")
+GO_ON = "[The conversation above was compacted by the provider. Go on from where it stands.]"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSummary:
+    """The provider's block."""
+
+    block: Block
+    calls: int = 1
+
+
+async def request_block(
+    view: View, world: World, span: ReplacedSpan, instructions: str
+) -> ProviderSummary:
+    """Ask for the block; NotAvailable where that cannot be, CompactionFailed where none came."""
+    if world.model is None or not world.model.capabilities.compaction or world.ask is None:
+        raise NotAvailable(
+            "this provider offers no compaction of its own",
+            where=world.model_name,
+            do="Compact without it; our own summary works with every provider",
+        )
+    if span.side == "from":
+        raise NotAvailable(
+            "a provider's own compaction takes the beginning of a conversation, not its end",
+            do="Use --up-to, or compact without it",
+        )
+    reply = await world.ask(_request(view, span, instructions))
+    blocks = [b for b in reply.blocks if b.type == "compaction"]
+    if len(blocks) != 1 or not blocks[0].get("content").strip():
+        raise CompactionFailed(
+            "the provider's own compaction gave no summary",
+            where=reply.stop_reason,
+            do="Nothing was changed; compact without it",
+        )
+    return ProviderSummary(blocks[0])
+
+
+def _request(view: View, span: ReplacedSpan, instructions: str) -> Request:
+    """The beginning of the conversation, byte for byte, with the option that asks."""
+    messages = messages_of(view.items[: span.last + 1])
+    head = view.head or NO_HEAD
+    options = {k: raw for k, (raw, _) in members(head.options).items() if k not in LEFT_OUT}
+    asked = {"type": "summarize", "instructions": instructions.strip() or None}
+    options["compaction"] = dump(asked)
+    blocks = messages[-1].end
+    marks = tuple(m for m in view.marks if m.part != "messages" or m.block < blocks)
+    task = SummaryTask(first=span.gone[0].id, last=span.gone[-1].id, instructions=instructions)
+    tokens = view.head_tokens + sum(m.tokens for m in messages)
+    head = replace(head, options=join_members(options))
+    return Request(head, Trail(messages), (), marks, SOURCE, task, view.leaf, tokens)
+
+
+def around(view: View, restored: Sequence[Record], keep: str, *, ends: bool) -> list[Record]:
+    """What follows the block: the head without what stood in front, and that, with what was
+    restored and kept, at the end. System prompt and tools stay, or the block would not hold."""
+    if view.head is None:
+        return [*restored]
+    fresh = next((r for r in restored if isinstance(r, HeadSet)), view.head)
+    context = head_blocks(fresh.context)
+    out: list[Record] = [replace(view.head, context="[]", reason="compaction")]
+    out += [Attached(context, CONTEXT)] if context else []
+    out += [r for r in restored if not isinstance(r, HeadSet)]
+    words = "\n\n".join(filter(None, (keep, GO_ON if ends else "")))
+    return [*out, Attached((text_block(words),), KEPT)] if words else out

@@ -1,4 +1,6 @@
-"""Session-memory compaction: the notes are the summary, and no model is called.
+"""Notes as the summary, and when notes are due.
+
+Session-memory compaction: the notes are the summary, and no model is called.
 
 All messages the notes do not cover stay, and as many before them as make a usable tail.
 Calls stay with their results, thinking with its message; on a provider that binds thinking
@@ -9,33 +11,36 @@ what is left would still be over the threshold: then nothing has changed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reverie.errors import NotFound, StoreError
-from reverie.layers.session_memory.growth import NAME, covered, is_kept, numbers
-from reverie.layers.session_memory.notes import KEY, inserted, is_blank
+from reverie.layers.session_memory.notes import KEY, is_blank, notes_within_budget
 from reverie.light import dataclass
-from reverie.settings import Settings
-from reverie.text import untrusted
+from reverie.settings.catalog import Settings
+from reverie.text import safety
 from reverie.text.format import plural
 from reverie.transcript.blocks import TEXT_BYTES, text_block
 from reverie.transcript.fold import apply
 from reverie.transcript.messages import Item
 from reverie.transcript.records import (
+    AssistantMessage,
     Attached,
     Boundary,
     Entry,
+    Failed,
+    NotesTaken,
     Record,
     Replaced,
     Stand,
+    UserMessage,
 )
 from reverie.transcript.view import View
 from reverie.world import Notice, World
 
 if TYPE_CHECKING:
-    from reverie.transcript.audit.audit import Audit
+    from reverie.transcript.audit import Audit
 
 REASON = "session_memory"
 READ = 8  # times the notes' budget that is read of their file, at most
@@ -49,7 +54,7 @@ HOOKS = "A hook of the user's asks that this be minded:"
 
 
 @dataclass(frozen=True, slots=True)
-class GaveUp:
+class NotesUnusable:
     """Why the notes could not stand in; full compaction is next."""
 
     why: str
@@ -67,7 +72,7 @@ async def compact(view: View, world: World) -> Sequence[Record]:
     if not _over(view, world):
         return ()
     found = await attempt(view, world)
-    if isinstance(found, GaveUp):
+    if isinstance(found, NotesUnusable):
         world.say(Notice(NAME, f"the notes cannot stand in for a summary: {found.why}"))
         return ()
     return found
@@ -80,59 +85,59 @@ def _over(view: View, world: World) -> bool:
     return on and over and not world.collapses
 
 
-async def attempt(view: View, world: World) -> tuple[Record, ...] | GaveUp:
+async def attempt(view: View, world: World) -> tuple[Record, ...] | NotesUnusable:
     """The records of a compaction by the notes, or why there is none."""
     settings = numbers(world)
     if view.notes is None:
-        return GaveUp("none were taken yet")
+        return NotesUnusable("none were taken yet")
     text = await _read(world, settings)
-    if isinstance(text, GaveUp):
+    if isinstance(text, NotesUnusable):
         return text
     kept = kept_from(view, world, settings)
-    if isinstance(kept, GaveUp):
+    if isinstance(kept, NotesUnusable):
         return kept
     cut = _CutPoint(view, world, settings, text, kept)
     record = cut.record()
     return cut.gives_up(cut.ahead(record)) or await cut.with_what_is_around(record)
 
 
-async def _read(world: World, settings: Settings) -> str | GaveUp:
+async def _read(world: World, settings: Settings) -> str | NotesUnusable:
     limit = settings.notes_total_tokens * TEXT_BYTES * READ
     try:
         data = await world.disk.read(KEY, limit)
     except NotFound:
-        return GaveUp("their file is gone")
+        return NotesUnusable("their file is gone")
     except StoreError as error:
-        return GaveUp(f"their file cannot be read: {error}")
+        return NotesUnusable(f"their file cannot be read: {error}")
     text = data.decode("utf-8", "replace")
-    return GaveUp("they are empty") if is_blank(text) else text
+    return NotesUnusable("they are empty") if is_blank(text) else text
 
 
 # --- what is kept
 
 
-def kept_from(view: View, world: World, settings: Settings) -> int | GaveUp:
+def kept_from(view: View, world: World, settings: Settings) -> int | NotesUnusable:
     """The first item that stays: everything uncovered, and a usable tail before it."""
-    items, last = view.items, min(covered(view), _unanswered(view) - 1)
+    items, last = view.items, min(last_covered(view), _first_unanswered(view) - 1)
     if view.open_calls:
         # their message keeps its thinking, so nothing before it may change
         if world.unbound(items):
-            return GaveUp("calls still wait for their results")
+            return NotesUnusable("calls still wait for their results")
         waiting = set(view.open_calls)
         last = min(last, *(n - 1 for n, i in enumerate(items) if waiting.intersection(i.calls)))
     if last < _first(view):
-        return GaveUp("they cover nothing of what is in the context")
+        return NotesUnusable("they cover nothing of what is in the context")
     most = settings.notes_compact_max_tokens
     size = sum(item.tokens for item in items.since(last + 1))
     if size > most:
-        return GaveUp(f"{size:,} tokens came since the last update, more than {most:,}")
+        return NotesUnusable(f"{size:,} tokens came since the last update, more than {most:,}")
     at = _tail(items.since(0), last + 1, view.live, settings)
     if at is None:
-        return GaveUp(f"no whole round fits {most:,} tokens with what came since")
-    return GaveUp("there is nothing before what must stay") if at <= _first(view) else at
+        return NotesUnusable(f"no whole round fits {most:,} tokens with what came since")
+    return NotesUnusable("there is nothing before what must stay") if at <= _first(view) else at
 
 
-def _unanswered(view: View) -> int:
+def _first_unanswered(view: View) -> int:
     """The first item of what the user said and nobody has answered: notes that were taken
     behind it cover it, and it stays all the same."""
     at = len(view.items)
@@ -201,16 +206,16 @@ class _CutPoint:
 
     def record(self, asked: str = "", restored: Sequence[Record] = ()) -> Replaced:
         """The notes in the place of what goes; what the audit misses is added to them."""
-        notes = inserted(self.notes, self.settings)
-        parts = [INTRO, untrusted.frame(notes, session=self.view.session)]
+        notes = notes_within_budget(self.notes, self.settings)
+        parts = [INTRO, safety.frame(notes, session=self.view.session)]
         if asked:
             parts.append(f"{HOOKS} {asked}")
         gone = self.gone
-        from reverie.transcript.audit.audit import audit, with_earlier_words
+        from reverie.transcript.audit import audit_replacement, with_earlier_words
 
-        found = audit(
+        found = audit_replacement(
             with_earlier_words(self.view, gone),
-            [*parts, *_words(self.stays), *_attached(restored)],
+            [*parts, *_words(self.stays), *_attached_texts(restored)],
             keep_tokens=self.settings.compact_keep_list_tokens,
         )
         text = "\n\n".join(part for part in (*parts, found.keep, OUTRO) if part)
@@ -241,18 +246,18 @@ class _CutPoint:
             view = apply(view, Entry(f"ahead-{n}", view.leaf, now, record))
         return view
 
-    def gives_up(self, after: View) -> GaveUp | None:
+    def gives_up(self, after: View) -> NotesUnusable | None:
         """Why the result would not do: still over the threshold, or too little gained."""
         window, settings = self.world.window, self.world.settings
         left = after.tokens
         if left > settings.compact_threshold(window):
-            return GaveUp(f"{left:,} tokens would be left, still over the threshold")
+            return NotesUnusable(f"{left:,} tokens would be left, still over the threshold")
         freed = self.view.tokens - left
         if freed < window * settings.compact_must_free_share:
-            return GaveUp(f"only {freed:,} tokens would be free")
+            return NotesUnusable(f"only {freed:,} tokens would be free")
         return None
 
-    async def with_what_is_around(self, record: Replaced) -> tuple[Record, ...] | GaveUp:
+    async def with_what_is_around(self, record: Replaced) -> tuple[Record, ...] | NotesUnusable:
         """The user's hooks before, what is restored after, and the count with all of it. Files
         come back only where there is room: they can be read again."""
         restored: Sequence[Record] = ()
@@ -272,9 +277,121 @@ def _words(items: Sequence[Item]) -> list[str]:
     return [p.block.text for item in items for p in item.pieces]
 
 
-def _attached(records: Sequence[Record]) -> list[str]:
+def _attached_texts(records: Sequence[Record]) -> list[str]:
     return [b.text for r in records if isinstance(r, Attached) for b in r.blocks]
 
 
 def _is_file(record: Record) -> bool:
     return isinstance(record, Attached) and record.kind == "file"
+
+
+# --- When notes are due, and what they cover.
+#
+# Growth is counted in what was said since the last update, or since the last compaction: messages
+# alone, without the head, attachments and what stands for older messages. An update that failed
+# leaves nothing behind, so it is due again at the next response; after three in a row only once
+# the conversation has grown by another update's worth. Pure.
+
+
+NAME = "session_memory"
+_SAID = (UserMessage, AssistantMessage, Attached)
+
+
+def numbers(world: World) -> Settings:
+    """The settings for this window, with the numbers that the flag gives."""
+    config = world.flags.get("session_memory_config")
+    if isinstance(config, Mapping):
+        return world.settings.with_notes(config).scaled(world.window)
+    return world.scaled
+
+
+def is_kept(view: View, world: World) -> bool:
+    """Whether this conversation has notes at all: the main agent's, and nobody switched it off.
+    A context that is collapsed is not summarised, so nothing would read them."""
+    if view.is_fork or (view.started is not None and view.started.source != "main"):
+        return False
+    settings = world.settings
+    on = settings.auto_compact_enabled and not settings.simple and not world.collapses
+    return on and bool(world.flags.get("session_memory"))
+
+
+def due(view: View, world: World) -> bool:
+    """Whether the notes should be brought up to date now."""
+    if world.model is None or view.sent is None or not is_kept(view, world):
+        return False
+    settings, taken = numbers(world), view.notes
+    since = max(_place(view, taken.last if taken else ""), _place(view, view.boundary))
+    if taken is None:
+        grown = _has_grown(view, since, settings.notes_first_tokens, 0)
+    else:
+        grown = _has_grown(view, since, settings.notes_growth_tokens, settings.notes_tool_calls)
+    if not grown:
+        return False
+    failed = _failed_since(view, settings.compact_breaker_failures)
+    return failed is None or _has_grown(view, failed, settings.notes_growth_tokens, 0)
+
+
+def _place(view: View, entry: str) -> int:
+    found = view.entries.place(entry.partition(":")[0])  # synthetic results hang on a message
+    return -1 if found is None else found
+
+
+def _has_grown(view: View, since: int, tokens: int, calls: int) -> bool:
+    """Whether enough was said behind a place, with enough calls or a pause at its end."""
+    if view.estimated < tokens:
+        return False
+    size = made = 0
+    pause: bool | None = None
+    for at in reversed(range(len(view.items))):
+        item = view.items[at]
+        if pause is None and item.role == "assistant":
+            pause = not item.calls
+        if _place(view, item.id) <= since:
+            break
+        if item.kind == "message":
+            size += item.tokens
+            made += len(item.calls)
+        if size >= tokens and (pause or made >= calls):
+            return True
+    return size >= tokens and (bool(pause) or made >= calls)
+
+
+def _failed_since(view: View, most: int) -> int | None:
+    """Where the newest failure stands, if that many came since the last update."""
+    newest: int | None = None
+    count = 0
+    for at in reversed(range(len(view.entries))):
+        record = view.entries[at].record
+        if isinstance(record, NotesTaken):
+            break
+        if isinstance(record, Failed) and record.layer == NAME:
+            newest = at if newest is None else newest
+            count += 1
+            if count >= most:
+                return newest
+    return None
+
+
+def last_covered(view: View) -> int:
+    """The last item that the notes cover together with all before it; -1 for none.
+
+    A summary or a seal counts as covered only if every message in it is. Notes that were
+    taken on a branch that was left since cover nothing here.
+    """
+    last = view.notes.last if view.notes else ""
+    limit = _place(view, last)
+    if limit < 0 or not any(item.holds(last) for item in view.items):
+        return -1
+    for n, item in enumerate(view.items):
+        if not _is_covered(view, item, limit):
+            return n - 1
+    return len(view.items) - 1
+
+
+def _is_covered(view: View, item: Item, limit: int) -> bool:
+    if item.kind == "head":
+        return True
+    if item.kind != "replaced":
+        return _place(view, item.id) <= limit
+    places = [p for entry in item.covers if (p := view.entries.place(entry)) is not None]
+    return all(p <= limit for p in places if isinstance(view.entries[p].record, _SAID))

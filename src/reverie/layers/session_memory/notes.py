@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
 
-from reverie.settings import Settings
+from reverie.settings.catalog import Settings
 from reverie.transcript.blocks import TEXT_BYTES, estimate
-from reverie.transcript.sections import NotesSection, sections
+from reverie.transcript.tasks import NotesSection, sections
 
 KEY = "session-memory/summary.md"
 TRUNCATED = "[... section truncated for length ...]"
@@ -28,7 +28,7 @@ def frame(text: str) -> tuple[tuple[str, str], ...]:
     return tuple((s.heading.rstrip(), s.description.rstrip()) for s in sections(text) if s.heading)
 
 
-def noted(text: str) -> list[str]:
+def section_bodies(text: str) -> list[str]:
     """Return what the notes say below their headings; a title says nothing."""
     found = (s.body.strip() for s in sections(text) if s.name != _TITLE)
     return [body for body in found if body]
@@ -36,26 +36,26 @@ def noted(text: str) -> list[str]:
 
 def is_blank(text: str) -> bool:
     """Whether nothing was noted yet: empty, or a template's frame with a title at most."""
-    return not noted(text)
+    return not section_bodies(text)
 
 
 # --- what is put into a context
 
 
-def inserted(text: str, settings: Settings) -> str:
+def notes_within_budget(text: str, settings: Settings) -> str:
     """The notes for a compacted context: what was noted, each section within its budget,
     all of them within theirs. What the sections are for is told to their writer alone."""
     noted = [s for s in sections(text) if s.body.strip()]
     each = limit = settings.notes_section_tokens
-    parts = _fitted(noted, limit, each)
+    parts = _fit_sections(noted, limit, each)
     while sum(map(estimate, parts)) > settings.notes_total_tokens and limit > 1:
         limit = limit * 3 // 4
-        parts = _fitted(noted, limit, each)
+        parts = _fit_sections(noted, limit, each)
     whole, cut = _cut("\n\n".join(parts), settings.notes_total_tokens * TEXT_BYTES)
     return f"{whole}\n{TRUNCATED}" if cut else whole
 
 
-def _fitted(noted: Sequence[NotesSection], tokens: int, exact: int) -> list[str]:
+def _fit_sections(noted: Sequence[NotesSection], tokens: int, exact: int) -> list[str]:
     out: list[str] = []
     for section in noted:
         body, cut = section.body.strip(), False

@@ -16,19 +16,19 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
+from reverie.consolidation.branch import merge_work
+from reverie.consolidation.changes import changes
 from reverie.errors import NotFound, StoreError
 from reverie.light import dataclass
-from reverie.memory.branch import joined
-from reverie.memory.branch_changes import changes
-from reverie.memory.format.entry import TEAM
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
-from reverie.store import landing
-from reverie.store.fences import Fence
+from reverie.store import transaction
 from reverie.store.files import Folder
 from reverie.store.home import session_id
-from reverie.store.memories import Memories
-from reverie.store.memory import MAX_KEPT, MemoryFolder
+from reverie.store.memory_folder import MAX_KEPT, MemoryFolder
+from reverie.store.memory_store import MemoryStore
+from reverie.store.transaction import JobFence
+from reverie.topics.entry import TEAM
+from reverie.topics.trust import Trust
+from reverie.topics.versions import Origin
 
 FOLDER = "dreams"
 STATUS = "dream.json"
@@ -85,7 +85,7 @@ def snapshot(folder: MemoryFolder) -> dict[str, bytes]:
     return found
 
 
-class Branch:
+class DreamBranch:
     """One dream's folder, open."""
 
     def __init__(self, dreams: Path, dream: str, *, create: bool = False) -> None:
@@ -100,7 +100,7 @@ class Branch:
     def close(self) -> None:
         self.files.close()
 
-    def __enter__(self) -> Branch:
+    def __enter__(self) -> DreamBranch:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -197,16 +197,16 @@ def _remove(folder: Path) -> None:
 def dreams(folder: Path) -> list[Dream]:
     """All dreams of a project, the newest first."""
     found: list[Dream] = []
-    for name in _listed(folder):
+    for name in _folder_names(folder):
         try:
-            with Branch(folder, name) as branch:
+            with DreamBranch(folder, name) as branch:
                 found.append(branch.read())
         except (NotFound, StoreError):
             continue
     return sorted(found, key=lambda dream: -dream.began)
 
 
-def _listed(folder: Path) -> Iterable[str]:
+def _folder_names(folder: Path) -> Iterable[str]:
     try:
         return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
     except OSError:
@@ -217,7 +217,7 @@ def _listed(folder: Path) -> Iterable[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class LandedDream:
+class DreamChanges:
     """What a dream changed in the folder."""
 
     changed: tuple[str, ...]
@@ -232,40 +232,40 @@ def sources_of(dream: Dream) -> dict[str, set[str]]:
     return found
 
 
-def dreams_folder(memories: Memories) -> Path:
+def dreams_folder(memories: MemoryStore) -> Path:
     return memories.beside.root.parent / FOLDER
 
 
 def land(
-    memories: Memories,
-    branch: Branch,
+    memories: MemoryStore,
+    branch: DreamBranch,
     base: Mapping[str, bytes],
     work: Mapping[str, bytes],
     drawn: Mapping[str, Collection[str]] | None = None,
     most: Trust = Trust.AGENT,
-    fence: Fence | None = None,
-) -> LandedDream:
+    fence: JobFence | None = None,
+) -> DreamChanges:
     """Merge a dream's work into the folder as it is now, and write it. Each change is as trusted
     as the least of what it was made from: its own files, and what was `drawn` on for each."""
     with memories.folder.locked():
-        landing.finish(memories)
+        transaction.finish(memories)
         memories.look()
         here = snapshot(memories.folder)
-        found = joined(base, work, here)
+        found = merge_work(base, work, here)
         trusts: dict[str, Trust] = {}
         for group in changes(base, work):
             sources = {*group, *(one for key in group for one in (drawn or {}).get(key, ()))}
             known = [key for key in sources if key in here]
-            level = landing.least_trusted(memories, known, most if known else Trust.AGENT)
+            level = transaction.least_trusted(memories, known, most if known else Trust.AGENT)
             trusts |= dict.fromkeys(group, level)
         origin = _origin(branch.id, Trust.AGENT)
         stamps = _stamps(memories, here)
-        landing.land(memories, found.changes, here, origin, trusts, fence)
+        transaction.land(memories, found.changes, here, origin, trusts, fence)
         _keep_times(memories, found.changes, changes(base, work), drawn or {}, stamps)
-        return LandedDream(tuple(sorted(found.changes)), found.conflicts)
+        return DreamChanges(tuple(sorted(found.changes)), found.conflicts)
 
 
-def _stamps(memories: Memories, keys: Iterable[str]) -> dict[str, int]:
+def _stamps(memories: MemoryStore, keys: Iterable[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for key in keys:
         with suppress(NotFound, StoreError):
@@ -274,7 +274,7 @@ def _stamps(memories: Memories, keys: Iterable[str]) -> dict[str, int]:
 
 
 def _keep_times(
-    memories: Memories,
+    memories: MemoryStore,
     landed: Mapping[str, bytes | None],
     groups: Iterable[Collection[str]],
     drawn: Mapping[str, Collection[str]],

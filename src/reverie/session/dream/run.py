@@ -25,51 +25,41 @@ from anyio import to_thread
 
 import reverie
 from reverie.concurrency import alone
-from reverie.layers import dreaming
+from reverie.consolidation import branch as branches
+from reverie.consolidation.changes import BranchVerdict, change_verdict
+from reverie.consolidation.facts import Tombstone, reasons_in
 from reverie.light import dataclass
-from reverie.memory import branch as branches
-from reverie.memory.branch_changes import BranchVerdict, verdict
-from reverie.memory.facts import Tombstone, reasons_in
-from reverie.memory.format.entry import TopicFile, is_topic, shown
-from reverie.memory.secrets import removed
-from reverie.memory.trust import Trust
-from reverie.session import fork as forks
+from reverie.secrets.scanner import remove_secrets
+from reverie.session import worker as forks
 from reverie.session.budget import Budget, weight
+from reverie.session.dream import schedule
 from reverie.session.dream.branch import (
-    Branch,
     Dream,
+    DreamBranch,
     dreams_folder,
     land,
     snapshot,
     sources_of,
 )
-from reverie.session.dream.rules import doubted
-from reverie.session.fork import Worker, worker_world
-from reverie.session.library import Library
-from reverie.session.options import Head
-from reverie.settings import Settings
-from reverie.store.consolidation import Consolidation, Taken
-from reverie.store.fences import Fence
-from reverie.store.landing import is_planned
-from reverie.store.memories import Memories
-from reverie.store.written import WrittenTimes, written_times
+from reverie.session.dream.results import describe_dream, doubted_rules
+from reverie.session.library import SessionLibrary
+from reverie.session.options import RequestHead
+from reverie.session.recall.project_index import TopicTimes, written_times
+from reverie.session.worker import Worker, worker_world
+from reverie.settings.catalog import Settings
+from reverie.store.consolidation_lock import AcquiredLock, ConsolidationLock
+from reverie.store.memory_store import MemoryStore
+from reverie.store.transaction import JobFence, is_planned
 from reverie.text.format import plural
-from reverie.tools import StoredResults, ToolContext
-from reverie.tools.guard import Guards
-from reverie.tools.sealed import SealedCalls
+from reverie.toolbox.guard import Guards
+from reverie.toolbox.read_back import SealedCalls
+from reverie.toolbox.tool import StoredResults, ToolContext
+from reverie.topics.entry import TopicFile, decode_text, is_topic
+from reverie.topics.trust import Trust
 from reverie.transcript.records import Started
 from reverie.transcript.tasks import DoubtedRule, DreamTask, KnownMemory
 from reverie.wire.reply import Reply, ToolCall
-from reverie.world import (
-    Clock,
-    FlagReader,
-    ForkResult,
-    ForkSpec,
-    Model,
-    Notice,
-    Say,
-    Summariser,
-)
+from reverie.world import Clock, FlagReader, ForkResult, ForkSpec, Model, Notice, Say, Summariser
 
 DreamTrigger: TypeAlias = Literal["auto", "manual"]
 OnProgress: TypeAlias = "Callable[[Dream], None]"
@@ -77,7 +67,7 @@ POLL = 0.2
 WRITES = ("Edit", "Write")
 READ_BACK = "ReadBack"  # what was stored, or gave way to a summary
 MAX_SHOWN = 2_000
-MAX_NAMED = 8
+
 RETRIES = 2
 """How often what is wrong with its work goes back to a model."""
 _REASONS = re.compile(r"^```reasons[ \t]*\n.*?(?:^```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
@@ -88,11 +78,11 @@ SYSTEM = (
 
 
 @dataclass(frozen=True, slots=True)
-class Dreamer:
+class DreamContext:
     """Everything that a dream of one project needs."""
 
-    memories: Memories
-    library: Library
+    memories: MemoryStore
+    library: SessionLibrary
     root: Path
     model: Model
     guards: Guards
@@ -102,7 +92,7 @@ class Dreamer:
     budget: Budget | None = None
     say: Say = lambda _: None
     summariser: Summariser | None = None  # who writes summaries, where it is another model
-    fence: Fence | None = None  # where it is a job that may be tried again
+    fence: JobFence | None = None  # where it is a job that may be tried again
 
     @property
     def home(self) -> Path:
@@ -119,12 +109,12 @@ class Dreamer:
         return replace(settings, auto_compact_enabled=False)
 
     @property
-    def lock(self) -> Consolidation:
-        return Consolidation.of(self.memories.root, self.clock.now, self.settings)
+    def lock(self) -> ConsolidationLock:
+        return ConsolidationLock.of(self.memories.root, self.clock.now, self.settings)
 
 
-async def dream(
-    dreamer: Dreamer,
+async def run_dream(
+    dreamer: DreamContext,
     trigger: DreamTrigger = "manual",
     *,
     dry_run: bool = False,
@@ -146,9 +136,9 @@ class DreamRun:
 
     def __init__(
         self,
-        dreamer: Dreamer,
-        lock: Consolidation,
-        taken: Taken,
+        dreamer: DreamContext,
+        lock: ConsolidationLock,
+        taken: AcquiredLock,
         trigger: DreamTrigger,
         dry_run: bool,
         shown: OnProgress,
@@ -158,27 +148,27 @@ class DreamRun:
         self.taken = taken
         self.dry_run = dry_run
         self.shown = shown
-        self.library = Library(dreams_folder(dreamer.memories), dreamer.library.project)
+        self.library = SessionLibrary(dreams_folder(dreamer.memories), dreamer.library.project)
         self.begun = self.library.begin()
-        self.branch = Branch(self.library.path, self.begun.id, create=True)
+        self.branch = DreamBranch(self.library.path, self.begun.id, create=True)
         now = dreamer.clock.now()
         self.now = Dream(self.begun.id, "running", "starting", trigger, dreamer.model.name)
         self.now = replace(self.now, pid=os.getpid(), began=now)
         self.worker: Worker | None = None
         self.base: dict[str, bytes] = {}
-        self.times = WrittenTimes()
+        self.times = TopicTimes()
         self.rules: tuple[DoubtedRule, ...] = ()
         self.settled = False
 
     async def run(self) -> Dream:
-        await self._told()
-        await to_thread.run_sync(self._copied)
-        stopped, result, error = await self._worked()
+        await self._publish_state()
+        await to_thread.run_sync(self._copy_memory)
+        stopped, result, error = await self._run_worker()
         if stopped:
-            return await self._failed(stopped == "killed", stopped, ())
+            return await self._fail_run(stopped == "killed", stopped, ())
         if error or result is None:
-            return await self._failed(False, error or "it gave no answer", ())
-        return await self._judged(result)
+            return await self._fail_run(False, error or "it gave no answer", ())
+        return await self._judge_result(result)
 
     async def close(self) -> None:
         """Give the lock back where nothing landed, and leave nothing open."""
@@ -187,7 +177,7 @@ class DreamRun:
             if not self.now.over:
                 self.now = replace(self.now, status="killed", reason="it was cancelled")
                 self.now = replace(self.now, ended=self.dreamer.clock.now())
-                await self._told()
+                await self._publish_state()
         try:
             if self.worker is not None:
                 await self.worker.settled()
@@ -196,7 +186,7 @@ class DreamRun:
             self.branch.close()
             self.library.close()
 
-    def _copied(self) -> None:
+    def _copy_memory(self) -> None:
         folder = self.dreamer.memories.folder
         with folder.locked():
             self.dreamer.memories.look()
@@ -204,17 +194,17 @@ class DreamRun:
             stamps = {key: folder.stat(key).modified / 1e9 for key in self.base}
             now = self.dreamer.clock.now()
             self.times = written_times(self.dreamer.memories, self.base, now)
-            self.rules = doubted(self.dreamer.memories, self.dreamer.root, self.base)
+            self.rules = doubted_rules(self.dreamer.memories, self.dreamer.root, self.base)
         self.branch.begin(self.base, stamps)
 
     # The agent
 
-    async def _worked(self) -> tuple[str, ForkResult | None, str]:
+    async def _run_worker(self) -> tuple[str, ForkResult | None, str]:
         """Let it work: why it was stopped, what it did, or what went wrong."""
         result: ForkResult | None = None
         error, stopped = "", ""
 
-        async def watched(scope: anyio.CancelScope) -> None:
+        async def watch_limits(scope: anyio.CancelScope) -> None:
             nonlocal stopped
             end = self.dreamer.clock.now() + self.dreamer.settings.dream_limit_minutes * 60
             while True:
@@ -229,14 +219,14 @@ class DreamRun:
                     return
 
         async with anyio.create_task_group() as group:
-            group.start_soon(watched, group.cancel_scope)
+            group.start_soon(watch_limits, group.cancel_scope)
             result, error = await alone(self._agent(), None)
             group.cancel_scope.cancel()
         return stopped, result, error
 
     async def _agent(self) -> ForkResult:
         spec = self._spec()
-        self.worker = worker = await self._hired()
+        self.worker = worker = await self._spawn_worker()
         guards = replace(self.dreamer.guards, context=lambda: self._context(worker))
         tools = guards(spec, also_readable=(self.branch.work, self.library.path))
         try:
@@ -245,7 +235,7 @@ class DreamRun:
                 found = await to_thread.run_sync(partial(self._verdict, result.text))
                 if not found.left:
                     break
-                again = replace(spec, instruction=dreaming.faults_told(map(str, _all(found))))
+                again = replace(spec, instruction=schedule.faults_told(map(str, _all(found))))
                 more = await forks.run(worker, again, self.dreamer.model, tools, self._saw)
                 written = tuple(dict.fromkeys((*result.written, *more.written)))
                 result = replace(more, text=f"{result.text}\n\n{more.text}", written=written)
@@ -277,12 +267,12 @@ class DreamRun:
             rules=self.rules,
         )
         today = datetime.fromtimestamp(now, UTC).strftime("%A, %Y-%m-%d")
-        texts = {key: shown(data) for key, data in sorted(self.base.items())}
-        text = dreaming.instruction(
+        texts = {key: decode_text(data) for key, data in sorted(self.base.items())}
+        text = schedule.dream_prompt(
             work, transcripts, today, settings, task.memories, texts, task.rules
         )
         rounds = settings.dream_rounds
-        return ForkSpec(dreaming.NAME, text, task, rounds, (*dreaming.TOOLS, READ_BACK), (work,))
+        return ForkSpec(schedule.NAME, text, task, rounds, (*schedule.TOOLS, READ_BACK), (work,))
 
     def _manifest(self) -> tuple[KnownMemory, ...]:
         """The files of the copy, with what is known of each."""
@@ -293,7 +283,7 @@ class DreamRun:
             found.append(KnownMemory(key, *about, at, self.times.lines.get(key, ())))
         return tuple(found)
 
-    async def _hired(self) -> Worker:
+    async def _spawn_worker(self) -> Worker:
         dreamer, begun = self.dreamer, self.begun
         tools = dreamer.guards.registry
         world = worker_world(
@@ -307,15 +297,15 @@ class DreamRun:
             summariser=dreamer.summariser,
         )
         root, version = str(dreamer.root), reverie.__version__
-        head = Head(dreamer.model.name, SYSTEM, tools.definitions())
+        head = RequestHead(dreamer.model.name, SYSTEM, tools.definitions())
         return await Worker.open(
             begun,
             world,
             lambda: (
-                Started(begun.id, root, root, version, dreaming.NAME, begun.id),
+                Started(begun.id, root, root, version, schedule.NAME, begun.id),
                 head.record(),
             ),
-            source=dreaming.NAME,
+            source=schedule.NAME,
             budget=dreamer.budget,
             agent_log=partial(self.library.agent_log, begun.id),
             home=dreamer.home,
@@ -325,7 +315,7 @@ class DreamRun:
         """A round is over: what people are shown of it."""
         calls = reply.tool_calls
         writes = any(call.name in WRITES for call in calls)
-        said = removed(reply.text.strip())[0][:MAX_SHOWN]
+        said = remove_secrets(reply.text.strip())[0][:MAX_SHOWN]
         texts = (*self.now.rounds, *((said,) if said else ()))
         most = self.dreamer.settings.dream_shown_rounds
         tally = self.worker.tally if self.worker else None
@@ -351,32 +341,34 @@ class DreamRun:
 
     # The outcome
 
-    async def _judged(self, result: ForkResult) -> Dream:
+    async def _judge_result(self, result: ForkResult) -> Dream:
         strangers = [f"{key}: this is no memory file" for key in self.branch.strangers()]
         found = await to_thread.run_sync(partial(self._verdict, result.text))
-        keys = branches.changed(self.base, found.work)
-        said = removed(_REASONS.sub("", result.text).strip())[0]
+        keys = branches.changed_keys(self.base, found.work)
+        said = remove_secrets(_REASONS.sub("", result.text).strip())[0]
         self.now = replace(
             self.now,
             touched=result.written,
             changed=keys,
             summary=said[:MAX_SHOWN],
-            left_out=tuple(removed(one)[0] for one in (*strangers, *map(str, found.left))),
-            drawn=_drawn(result.text),
+            left_out=tuple(remove_secrets(one)[0] for one in (*strangers, *map(str, found.left))),
+            drawn=_reason_pairs(result.text),
             tombstones=tuple(_grave(one) for one in found.tombstones),
         )
         if not keys and found.left:
             told = tuple(map(str, _all(found)))
             reason = f"none of {plural(len(found.left), 'change')} could be used: {told[0]}"
-            return await self._failed(False, removed(reason)[0], [removed(one)[0] for one in told])
+            return await self._fail_run(
+                False, remove_secrets(reason)[0], [remove_secrets(one)[0] for one in told]
+            )
         await to_thread.run_sync(partial(self.branch.settle, found.work))
         if keys and (self.dry_run or self.dreamer.settings.dream_review):
             return await self._waits()
-        return await self._landed(found.work)
+        return await self._commit_changes(found.work)
 
     def _verdict(self, text: str) -> BranchVerdict:
-        work = branches.settled(self.branch.state("work"), self.base)
-        return verdict(
+        work = branches.without_emptied(self.branch.state("work"), self.base)
+        return change_verdict(
             self.base,
             work,
             reasons_in(text),
@@ -386,7 +378,7 @@ class DreamRun:
             doubted=[one.file for one in self.rules],
         )
 
-    async def _landed(self, work: branches.FolderFiles) -> Dream:
+    async def _commit_changes(self, work: branches.FolderFiles) -> Dream:
         def step() -> Any:
             with self.lock.landing(self.taken):
                 free = self.dreamer.model.capabilities.free  # and puts in no word of its own
@@ -398,9 +390,9 @@ class DreamRun:
         found, error = await alone(to_thread.run_sync(step), None)
         if found is None and is_planned(self.dreamer.memories):
             later = "it was cut off while it landed, and lands when the memory is next opened"
-            return await self._failed(False, f"{later}: {error}", ())
+            return await self._fail_run(False, f"{later}: {error}", ())
         if found is None:
-            return await self._failed(False, error, ())
+            return await self._fail_run(False, error, ())
         self.settled = True
         self.now = replace(self.now, changed=found.changed, conflicts=found.conflicts)
         return await self._over("completed", "")
@@ -409,15 +401,15 @@ class DreamRun:
         """Left for a person: the time counts as that of a dream, unless it was only tried."""
         if not self.dry_run:
 
-            def kept() -> None:
+            def confirm_lock() -> None:
                 with self.lock.landing(self.taken):
                     pass
 
-            await to_thread.run_sync(kept)
+            await to_thread.run_sync(confirm_lock)
             self.settled = True
         return await self._over("waiting", "its changes wait for review")
 
-    async def _failed(self, killed: bool, reason: str, faults: Sequence[str]) -> Dream:
+    async def _fail_run(self, killed: bool, reason: str, faults: Sequence[str]) -> Dream:
         self.now = replace(self.now, faults=tuple(faults))
         return await self._over("killed" if killed else "failed", reason)
 
@@ -426,13 +418,15 @@ class DreamRun:
     ) -> Dream:
         at = self.dreamer.clock.now()
         self.now = replace(self.now, status=status, reason=reason, ended=at)
-        await self._told()
+        await self._publish_state()
         if status == "completed":
             await to_thread.run_sync(self.branch.drop_copies)
-        self.dreamer.say(Notice(dreaming.NAME, told(self.now), _LEVELS.get(status, "info")))
+        self.dreamer.say(
+            Notice(schedule.NAME, describe_dream(self.now), _LEVELS.get(status, "info"))
+        )
         return self.now
 
-    async def _told(self) -> None:
+    async def _publish_state(self) -> None:
         await to_thread.run_sync(lambda: self.branch.write(self.now))
         self.shown(self.now)
 
@@ -441,7 +435,7 @@ def _all(found: BranchVerdict) -> list[branches.BranchFault]:
     return [fault for one in found.left for fault in one.faults]
 
 
-def _drawn(text: str) -> tuple[dict[str, str], ...]:
+def _reason_pairs(text: str) -> tuple[dict[str, str], ...]:
     pairs = {(one.file, one.target) for one in reasons_in(text) if one.target}
     return tuple({"from": a, "to": b} for a, b in sorted(pairs) if a != b)
 
@@ -449,33 +443,7 @@ def _drawn(text: str) -> tuple[dict[str, str], ...]:
 def _grave(one: Tombstone) -> dict[str, str]:
     """A fact that went, as it is kept; nothing secret with it."""
     found = {"file": one.file, "fact": one.fact, "why": one.why, "target": one.target, "by": one.by}
-    return {name: removed(text)[0] for name, text in found.items() if text}
+    return {name: remove_secrets(text)[0] for name, text in found.items() if text}
 
 
 _LEVELS: dict[str, Literal["info", "warning", "error"]] = {"failed": "warning"}
-
-
-def told(dream: Dream) -> str:
-    """How a dream ended, in a sentence that names the files."""
-    files = f"{plural(len(dream.changed), 'file')} ({_listed(dream.changed)})"
-    match dream.status:
-        case "completed" if dream.changed:
-            more = f"; look at {', '.join(dream.conflicts)}" if dream.conflicts else ""
-            left = f"; {plural(len(dream.left_out), 'change')} left out" if dream.left_out else ""
-            return f"a dream changed {files}{more}{left}; it can be undone"
-        case "completed":
-            return "a dream found nothing to change"
-        case "waiting":
-            return f"a dream would change {files}: look at it, then accept or drop it"
-        case "undone" | "dropped":
-            return f"a dream was {dream.status}"
-        case "running":
-            return f"a dream is under way: {dream.phase}"
-        case _:
-            how = "was killed" if dream.status == "killed" else "failed"
-            return f"a dream {how}: {dream.reason or dream.status}"
-
-
-def _listed(keys: Sequence[str]) -> str:
-    more = f" and {len(keys) - MAX_NAMED:,} more" if len(keys) > MAX_NAMED else ""
-    return ", ".join(keys[:MAX_NAMED]) + more

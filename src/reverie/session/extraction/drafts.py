@@ -1,4 +1,6 @@
-"""Extraction in words: what a fork that has no tool to write with answers, read as drafts.
+"""Drafts in words and files, and the daily log.
+
+Extraction in words: what a fork that has no tool to write with answers, read as drafts.
 
 A fork shares its parent's tool definitions, which are part of the provider's cache key, so none is
 added for it. Where the caller's own tools cannot write a memory, the fork answers in a fixed form:
@@ -20,23 +22,39 @@ saved here: drafts are judged and landed like those that tools wrote.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
 
 from anyio import to_thread
 
 from reverie.errors import Incomplete, NotFound, PathRefused, StoreError
-from reverie.memory.format import entry as entries
-from reverie.session.extraction.files import MAX_BYTES, MAX_FILES, MemoryDraft
-from reverie.session.fork import Worker
+from reverie.rules import rule
+from reverie.session.attachments import local_date
 from reverie.session.stops import ENDS
-from reverie.store.memories import Memories
-from reverie.text.untrusted import defused
+from reverie.session.worker import Worker
+from reverie.store.files import Changed
+from reverie.store.fs import digest
+from reverie.store.memory_store import MemoryStore
+from reverie.store.paths import beneath, format_path
+from reverie.text.safety import neutralize_markup
+from reverie.toolbox.file_access import EDITABLE, ConfinedFiles, WritableRoot
+from reverie.toolbox.guard import Guard, GuardLimits, Guards
+from reverie.toolbox.memory_tools import MemoryFileAccess, memory_tools
+from reverie.toolbox.tool import Input, Tool, ToolContext, ToolFailed, ToolOutput
+from reverie.topics import entry as entries
+from reverie.topics.entry import LOGS, TYPES, TopicFile, is_index
+from reverie.topics.paths import LOG_PATTERN, log_key
+from reverie.topics.trust import Trust
+from reverie.topics.versions import Origin
 from reverie.transcript.records import UserMessage
 from reverie.transcript.tasks import ExtractTask
-from reverie.wire.reply import Reply, tool_result
-from reverie.world import Model
+from reverie.wire.reply import Reply, ToolCall, tool_result
+from reverie.world import ForkSpec, Model
 
 IN_WORDS = """
 ## In words, not by tools
@@ -74,10 +92,10 @@ _FENCE = re.compile(r"\A```\w*\n(.*?)\n```\s*\Z", re.DOTALL)
 
 
 @dataclass
-class WrittenWords:
+class DraftText:
     """What a fork wrote in words, and the files that it was shown."""
 
-    memories: Memories
+    memories: MemoryStore
     shown: dict[str, bytes | None] = field(default_factory=dict[str, bytes | None])
     drafts: tuple[MemoryDraft, ...] = ()
     rounds: int = 0
@@ -103,8 +121,10 @@ class WrittenWords:
         parts: list[str] = []
         for key in keys:
             data = self.shown[key] = self._read(key)
-            text = GONE if data is None else entries.shown(data)
-            told = TOO_LONG if data is not None and len(data) > MAX_BYTES else defused(text)
+            text = GONE if data is None else entries.decode_text(data)
+            told = (
+                TOO_LONG if data is not None and len(data) > MAX_BYTES else neutralize_markup(text)
+            )
             parts.append(f'<file name="{key}">\n{told.rstrip()}\n</file>')
         return "\n\n".join((*parts, SHOWN))
 
@@ -128,11 +148,16 @@ def _key(name: str) -> str:
     return name.strip().rpartition("/")[2]
 
 
-async def written(
-    child: Worker, model: Model, instruction: str, task: ExtractTask, memories: Memories, most: int
-) -> WrittenWords:
+async def write_drafts(
+    child: Worker,
+    model: Model,
+    instruction: str,
+    task: ExtractTask,
+    memories: MemoryStore,
+    most: int,
+) -> DraftText:
     """Ask the fork, show it what it wants to see, and read what it wrote."""
-    found = WrittenWords(memories)
+    found = DraftText(memories)
     denials: list[str] = []
     await child.instruct(instruction + IN_WORDS)
     for _ in range(max(2, most)):
@@ -141,7 +166,7 @@ async def written(
         _must_be_whole(reply)
         if reply.tool_calls:
             denials += [f"{call.name}: {DENIED}" for call in reply.tool_calls]
-            await child.add_messages(*_denied(reply))
+            await child.add_messages(*_denial_results(reply))
             continue
         more = await to_thread.run_sync(found.take, reply.text)
         if not more:
@@ -156,5 +181,266 @@ def _must_be_whole(reply: Reply) -> None:
         raise Incomplete("what a fork wrote for the memory was cut off", where=reply.stop_reason)
 
 
-def _denied(reply: Reply) -> Sequence[UserMessage]:
+def _denial_results(reply: Reply) -> Sequence[UserMessage]:
     return [tool_result(call.id, DENIED, is_error=True) for call in reply.tool_calls]
+
+
+# --- The private copy that an extraction writes to, and the guard that holds it there.
+#
+# The agent sees the memory folder under its own path and reads it as it is. What it writes is kept
+# aside, in memory alone, with the bytes it started from: it reads its own writes, and nobody else
+# does until they land. A run that is abandoned leaves nothing. Paths are checked like those of any
+# background agent; how much one run may write is bounded.
+
+
+MAX_FILES = 20
+"""Files that one run may write."""
+MAX_BYTES = 64 * 1024
+"""Bytes of a file that it may write: a memory is one subject, told briefly."""
+
+MAX_TYPE = 40
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDraft:
+    """A file as a run wants it; `base` is what it started from, None where there was none."""
+
+    key: str
+    base: bytes | None
+    data: bytes
+
+
+class PrivateFiles(ConfinedFiles):
+    """`tool.Files` whose writes stay here until they are taken."""
+
+    def __init__(
+        self,
+        cwd: Path,
+        readable: Iterable[Path],
+        writable: Iterable[WritableRoot],
+        refused: Iterable[Path],
+        denied: Callable[[str, str], None],
+    ) -> None:
+        super().__init__(cwd, readable, writable, refused, denied)
+        self._drafts: dict[str, MemoryDraft] = {}
+        self._told: set[str] = set()  # keys whose head was sent back once
+
+    @property
+    def drafts(self) -> tuple[MemoryDraft, ...]:
+        """What was written and differs from what was there, in the order of the first writes."""
+        return tuple(one for one in self._drafts.values() if one.data != one.base)
+
+    def open(self, path: Path) -> int:
+        draft = self._drafts.get(self._key(path))
+        if draft is None:
+            return super().open(path)
+        self._readable(path, str(path))
+        return _open_bytes(draft.data)
+
+    def write(self, path: Path, data: bytes, expect: str | None) -> None:
+        key = self._key(path)
+        if not key:
+            raise self._deny(str(path), "it is outside the folders that may be written")
+        if len(data) > MAX_BYTES:
+            raise self._deny(str(path), f"a memory has at most {MAX_BYTES:,} bytes")
+        if unknown := _unknown_type(key, data, self._drafts.get(key)):
+            known_types = ", ".join(TYPES)
+            raise self._deny(str(path), f"there is no type `{unknown}`: use one of {known_types}")
+        if key not in self._told and (why := _misread(key, data)):
+            self._told.add(key)
+            raise self._deny(str(path), why)
+        known = self._drafts.get(key)
+        if known is None and len(self._drafts) >= MAX_FILES:
+            raise self._deny(str(path), f"one run writes at most {MAX_FILES} files")
+        now = known.data if known else self._there(path)
+        if (None if now is None else digest(now)) != expect:
+            raise Changed("the file changed since it was read", where=format_path(str(path)))
+        self._drafts[key] = MemoryDraft(key, known.base if known else now, data)
+        self.written.append(str(path))
+
+    def _is_there(self, place: Path) -> bool:
+        return self._slot(place)[1] in self._drafts or super()._is_there(place)
+
+    def _key(self, path: Path) -> str:
+        try:
+            return self._slot(path)[1]
+        except PathRefused as error:
+            raise self._deny(str(path), error.what) from error
+
+    def _there(self, path: Path) -> bytes | None:
+        """What the file holds now; a link or another thing in its place is refused."""
+        slot, key = self._slot(path)
+        if slot is None:
+            return None
+        try:
+            return slot.folder.read(key, EDITABLE)
+        except NotFound:
+            return None
+        except PathRefused as error:
+            raise self._deny(str(path), error.what) from error
+
+
+def _unknown_type(key: str, data: bytes, known: MemoryDraft | None) -> str:
+    """A type that no memory has, where a draft names one that its file did not have before."""
+    if not entries.is_topic(key):
+        return ""
+    named = TopicFile(key, data).front.get("type").strip()
+    if not named or TopicFile(key, data).type:
+        return ""
+    before = TopicFile(key, known.base).front.get("type").strip() if known and known.base else ""
+    return "" if named == before else named[:MAX_TYPE]
+
+
+def _misread(key: str, data: bytes) -> str:
+    """Why a head, or what it says of calls, would be lost on us; "" where nothing would."""
+    if not entries.is_topic(key):
+        return ""
+    front = TopicFile(key, data).front
+    return front.fault or next(iter(rule.read(front).faults), "")
+
+
+def _open_bytes(data: bytes) -> int:
+    """A descriptor to read bytes from; the caller closes it."""
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        fd = os.dup(file.fileno())
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+class PrivateGuard(Guard):
+    """A background agent's guard whose writes are drafts. Its work is done with the first round
+    that wrote something and in which no call failed."""
+
+    files: PrivateFiles
+    _wrote: int = 0  # writes before this round
+    _failed: bool = False
+
+    @classmethod
+    def of(cls, guards: Guards, spec: ForkSpec) -> PrivateGuard:
+        limits = GuardLimits(frozenset(spec.tools), guards.readable, spec.writable, guards.refused)
+        guard = cls(guards.registry, guards.context(), limits, guards.sandbox, spec.source)
+        known = guard.files
+        guard.files = PrivateFiles(
+            known.cwd, limits.readable, known.slots, limits.refused, guard._refused
+        )
+        guard._context = replace(guard._context, files=guard.files)
+        return guard
+
+    def begin_round(self, reply: Reply) -> None:
+        """An answer has come, and its calls will be run."""
+        del reply
+        self._wrote, self._failed = len(self.files.written), False
+
+    async def run(self, call: ToolCall) -> UserMessage:
+        ended = False
+        try:
+            result = await super().run(call)
+            ended = not any(block.value.get("is_error") is True for block in result.blocks)
+        finally:
+            self._failed |= not ended
+        return result
+
+    @property
+    def done(self) -> bool:
+        return len(self.files.written) > self._wrote and not self._failed
+
+    @property
+    def drafts(self) -> tuple[MemoryDraft, ...]:
+        return self.files.drafts
+
+
+# --- The daily log, kept in place of extraction: what the main agent may write while it is on.
+#
+# A log only grows: a write that changes or shortens one is refused, whichever tool it came by. The
+# index is there to be read; a nightly dream writes it. Asked to remember or to forget something,
+# the agent adds a bullet with the time to today's file. Who else writes the folder is not held to
+# this: the dream, and the person.
+
+
+_LOG = re.compile(rf"{LOGS}/\d{{4}}/\d{{2}}/(\d{{4}}-\d{{2}}-\d{{2}})\.md", re.ASCII)
+
+
+def refusal(key: str, before: bytes | None, after: bytes) -> str:
+    """Why a write may not be while the daily log is kept, or "" where it may."""
+    if is_index(key):
+        return "MEMORY.md is only read while a daily log is kept"
+    if key.partition("/")[0].casefold() != LOGS:
+        return ""
+    named = _LOG.fullmatch(key)
+    if named is None or log_key(named[1]) != key:
+        return f"a daily log is named {LOG_PATTERN}"
+    if before is not None and not after.startswith(before):
+        return "a log only grows: no entry is changed or taken out"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggingFiles(MemoryFileAccess):
+    """`tool.Files` of an agent that may keep a daily log; `daily` is asked at each write."""
+
+    daily: Callable[[], bool] = field(default=lambda: True)
+
+    def write(self, path: Path, data: bytes, expect: str | None) -> None:
+        memories = self.memories
+        if memories is not None and beneath(memories.root, path) and self.daily():
+            key = path.relative_to(memories.root).as_posix()
+            why = refusal(key, _there(memories, key), data)
+            if why:
+                raise ToolFailed(why, where=str(path), do="Append to today's log instead")
+        MemoryFileAccess.write(self, path, data, expect)
+
+
+def _there(memories: MemoryStore, key: str) -> bytes | None:
+    try:
+        return memories.folder.bytes_of(key)
+    except NotFound:
+        return None
+
+
+def log_tools(memories: MemoryStore) -> tuple[Tool, Tool]:
+    """Remember and Forget, as entries of today's log."""
+
+    def bullet(text: str, tool: str, context: ToolContext) -> ToolOutput:
+        origin = Origin(
+            "save",
+            Trust.AGENT,
+            agent="main",
+            session=context.stored.session if context.stored else "",
+            messages=(context.call,),
+            tool=tool,
+        )
+        key = append(memories, " ".join(text.split()), context.clock.now(), origin)
+        return ToolOutput(f"noted: {key}")
+
+    async def remember(value: Input, context: ToolContext) -> ToolOutput:
+        text = ": ".join(filter(None, (str(value.get("name") or ""), str(value["text"]))))
+        return await to_thread.run_sync(bullet, text, "Remember", context)
+
+    async def forget(value: Input, context: ToolContext) -> ToolOutput:
+        text = f"To forget: {value['name']}"
+        return await to_thread.run_sync(bullet, text, "Forget", context)
+
+    known = memory_tools(memories)
+    about = (
+        "Adds something worth keeping to today's log in the memory folder, with the time.",
+        "Notes in today's log what the next night's run is to remove from memory.",
+    )
+    return (
+        Tool(known[0].name, about[0], known[0].schema, remember),
+        Tool(known[1].name, about[1], known[1].schema, forget),
+    )
+
+
+def append(memories: MemoryStore, text: str, now: float, origin: Origin) -> str:
+    """Add one bullet to the log of the day; gives the log's key."""
+    key = log_key(local_date(now))
+    time = datetime.fromtimestamp(now, UTC).astimezone().strftime("%H:%M")
+    with memories.folder.locked(), memories.history.by(origin):
+        before = _there(memories, key)
+        gap = b"" if not before or before.endswith(b"\n") else b"\n"
+        data = (before or b"") + gap + f"- {time} {text}\n".encode()
+        expect = None if before is None else digest(before)
+        memories.folder.write(key, data, expect=expect, exclusive=before is None)
+    return key

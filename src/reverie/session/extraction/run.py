@@ -25,40 +25,47 @@ import anyio
 from anyio import to_thread
 
 from reverie.errors import BudgetExceeded, NotAvailable
-from reverie.layers import extraction as layer
-from reverie.layers.extraction import NAME, Fresh
 from reverie.light import dataclass
-from reverie.memory.ranking import ManifestLine
-from reverie.session import fork as forks
-from reverie.session.extraction import drafts, landing, repeats
-from reverie.session.extraction.files import MemoryDraft, PrivateGuard
-from reverie.session.extraction.landing import HeardWords, LandedDrafts, WordsSource, told
-from reverie.session.fork import Fork, Worker
-from reverie.store import fences
-from reverie.store.fences import Fence
-from reverie.store.keys import beneath
-from reverie.store.memories import Memories
-from reverie.tools import AnyFiles, ToolContext, standard
-from reverie.tools.guard import READING, SHELL, WRITING, Guards
-from reverie.tools.sandbox import Sandbox
+from reverie.session import worker as forks
+from reverie.session.extraction import acceptance, drafts, repetition
+from reverie.session.extraction import trigger as layer
+from reverie.session.extraction.acceptance import (
+    ConversationText,
+    ExtractionResult,
+    TextSource,
+    format_reasons,
+)
+from reverie.session.extraction.drafts import MemoryDraft, PrivateGuard
+from reverie.session.extraction.trigger import NAME, NewMessages, head_text, recalled_texts
+from reverie.session.worker import Fork, Worker
+from reverie.store import transaction
+from reverie.store.memory_store import MemoryStore
+from reverie.store.paths import beneath
+from reverie.store.transaction import JobFence
+from reverie.toolbox.file_access import UnconfinedFiles
+from reverie.toolbox.guard import READING, SHELL, WRITING, Guards
+from reverie.toolbox.kit import standard
+from reverie.toolbox.sandbox import Sandbox
+from reverie.toolbox.tool import ToolContext
+from reverie.topics.manifest import ManifestLine
 from reverie.transcript.records import Extracted, Failed
 from reverie.transcript.tasks import ExtractTask, KnownMemory
 from reverie.transcript.view import View
 from reverie.world import ForkSpec, Notice, Say, World
 
 if TYPE_CHECKING:
-    from reverie.session.host import Host
+    from reverie.session.host import JobContext
 
 __all__ = [
     "ExtractionContext",
     "ExtractionRun",
+    "format_reasons",
     "guards_at",
     "inside",
     "land",
     "record",
     "run",
     "say",
-    "told",
 ]
 TOOLS = (*sorted(READING), *sorted(WRITING), SHELL)
 
@@ -67,15 +74,15 @@ TOOLS = (*sorted(READING), *sorted(WRITING), SHELL)
 class ExtractionContext:
     """What a run stands on: whose memory, whose words, which guards."""
 
-    memories: Memories
+    memories: MemoryStore
     world: World
     guards: Guards
-    source: WordsSource
+    source: TextSource
     dry: bool = False
-    fence: Fence | None = None  # where it is a job that may be tried again
+    fence: JobFence | None = None  # where it is a job that may be tried again
 
     @classmethod
-    def of(cls, host: Host) -> ExtractionContext:
+    def of(cls, host: JobContext) -> ExtractionContext:
         """The ground of an open host."""
         if host.memories is None:  # pragma: no cover - the gates ask before
             raise ValueError("the session has no memory")
@@ -84,11 +91,11 @@ class ExtractionContext:
             root = Path(host.view.started.project if host.view.started else os.getcwd())
             guards = guards_at(root, host.library.path, host.memories, host.world)
         team = bool(host.world.flags.get("team_memory"))
-        source = WordsSource(host.id, team=team)
+        source = TextSource(host.id, team=team)
         return cls(host.memories, host.world, guards, source)
 
 
-def inside(memories: Memories, cwd: str) -> Callable[[str], bool]:
+def inside(memories: MemoryStore, cwd: str) -> Callable[[str], bool]:
     """Whether a path, as a tool was given it in `cwd`, leads into the memory folder."""
     root = Path(os.path.realpath(memories.root))
 
@@ -101,11 +108,11 @@ def inside(memories: Memories, cwd: str) -> Callable[[str], bool]:
     return leads
 
 
-def guards_at(root: Path, sessions: Path, memories: Memories, world: World) -> Guards:
+def guards_at(root: Path, sessions: Path, memories: MemoryStore, world: World) -> Guards:
     """Guards for a project without an agent's toolbox."""
     home = memories.home
     context = ToolContext(
-        root, root, AnyFiles(root), world.clock, settings=world.settings, say=world.say
+        root, root, UnconfinedFiles(root), world.clock, settings=world.settings, say=world.say
     )
     refused = (home, Path(os.path.expanduser("~")) / ".ssh")
     return Guards(standard(), lambda: context, (root, sessions), refused, Sandbox())
@@ -116,13 +123,15 @@ class ExtractionRun:
     """What a fork left behind."""
 
     drafts: tuple[MemoryDraft, ...]
-    heard: Callable[[], HeardWords]  # worked out where there is something to judge
+    heard: Callable[[], ConversationText]  # worked out where there is something to judge
     text: str = ""
     rounds: int = 0
     denials: tuple[str, ...] = field(default=())
 
 
-async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext) -> ExtractionRun:
+async def run(
+    child: Worker, view: View, fresh: NewMessages, ground: ExtractionContext
+) -> ExtractionRun:
     """Run the fork to its end; nothing is saved yet."""
     memories, settings = ground.memories, ground.world.settings
     records = await to_thread.run_sync(memories.folder.scan)
@@ -133,7 +142,7 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext
     by_rules = _by_rules(ground.world)
     spec = ForkSpec(
         NAME,
-        layer.instruction(
+        layer.extraction_prompt(
             fresh,
             folder,
             manifest,
@@ -161,7 +170,7 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext
         guard.close()
     denials = tuple(f"{one.tool}: {one.reason}" for one in guard.denials)
     return ExtractionRun(
-        guard.drafts, partial(landing.heard, view, fresh), done.text, done.rounds, denials
+        guard.drafts, partial(acceptance.heard_words, view, fresh), done.text, done.rounds, denials
     )
 
 
@@ -171,20 +180,22 @@ def _by_rules(world: World) -> bool:
 
 
 async def _in_words(
-    child: Worker, spec: ForkSpec, view: View, fresh: Fresh, ground: ExtractionContext
+    child: Worker, spec: ForkSpec, view: View, fresh: NewMessages, ground: ExtractionContext
 ) -> ExtractionRun:
     """The same where the conversation has no tool to write with."""
     model, task = ground.world.model, spec.task
     if model is None or not isinstance(task, ExtractTask):  # pragma: no cover - asked before
         raise NotAvailable("there is no model to run a background agent with", where=NAME)
-    found = await drafts.written(child, model, spec.instruction, task, ground.memories, spec.rounds)
-    heard = partial(landing.heard, view, fresh)
+    found = await drafts.write_drafts(
+        child, model, spec.instruction, task, ground.memories, spec.rounds
+    )
+    heard = partial(acceptance.heard_words, view, fresh)
     return ExtractionRun(found.drafts, heard, "", found.rounds, found.denials)
 
 
 def _task(
     view: View,
-    fresh: Fresh,
+    fresh: NewMessages,
     folder: str,
     records: Sequence[ManifestLine],
     *,
@@ -199,39 +210,39 @@ def _task(
             KnownMemory(one.key, one.type, one.name, one.description, one.modified)
             for one in records
         ),
-        injected=tuple(landing.recalled(view)),
-        instructions=landing.head_text(view),
+        injected=tuple(recalled_texts(view)),
+        instructions=head_text(view),
         any_tool=by_rules,
     )
 
 
-async def land(run: ExtractionRun, ground: ExtractionContext) -> LandedDrafts:
+async def land(run: ExtractionRun, ground: ExtractionContext) -> ExtractionResult:
     """Save what the run wrote, through memory's own door."""
 
-    def work() -> LandedDrafts:
+    def work() -> ExtractionResult:
         # Its own way in: who writes is kept with the door, and the main agent uses the other.
         with _same(ground.memories, ground.world) as memories, _in_time(memories, ground.fence):
             pointers = not layer.skips_index(ground.world)
-            return landing.land(
+            return acceptance.land(
                 run.drafts, memories, run.heard(), ground.source, dry=ground.dry, pointers=pointers
             )
 
-    return await to_thread.run_sync(work) if run.drafts else LandedDrafts()
+    return await to_thread.run_sync(work) if run.drafts else ExtractionResult()
 
 
 @contextmanager
-def _in_time(memories: Memories, fence: Fence | None) -> Generator[None]:
+def _in_time(memories: MemoryStore, fence: JobFence | None) -> Generator[None]:
     """Nobody else lands meanwhile, and a try that came too late does not."""
     if fence is None:
         yield
         return
     with memories.folder.locked():
-        fences.check(memories, fence)
+        transaction.check(memories, fence)
         yield
 
 
-def _same(memories: Memories, world: World) -> Memories:
-    own = Memories(
+def _same(memories: MemoryStore, world: World) -> MemoryStore:
+    own = MemoryStore(
         memories.root,
         memories.beside.root,
         memories.home,
@@ -243,16 +254,16 @@ def _same(memories: Memories, world: World) -> Memories:
     return own
 
 
-def record(last: str, landed: LandedDrafts) -> Extracted:
+def record(last: str, landed: ExtractionResult) -> Extracted:
     """The cursor's new place, and what came of it."""
     parts = [f"{len(landed.queued)} wait for review"] if landed.queued else []
-    parts += [f"not saved: {told(landed.refused)}"] if landed.refused else []
+    parts += [f"not saved: {format_reasons(landed.refused)}"] if landed.refused else []
     parts += [f"unverified: {', '.join(landed.unverified)}"] if landed.unverified else []
     written = (*landed.written, *landed.unverified)
     return Extracted(last, "written" if written else "nothing", written, "; ".join(parts))
 
 
-def say(landed: LandedDrafts, say: Say) -> None:
+def say(landed: ExtractionResult, say: Say) -> None:
     """What a person is told: the topic files that were written, and what was not."""
     if landed.written:
         say(Notice(NAME, f"remembered: {', '.join(landed.written)}"))
@@ -265,7 +276,7 @@ def say(landed: LandedDrafts, say: Say) -> None:
         text = f"from what tools or files said, waiting for your review: {keys}"
         say(Notice(NAME, text, "warning"))
     if landed.refused:
-        say(Notice(NAME, f"not saved: {told(landed.refused)}", "warning"))
+        say(Notice(NAME, f"not saved: {format_reasons(landed.refused)}", "warning"))
 
 
 # --- behind a turn
@@ -275,9 +286,9 @@ _cursor: ContextVar[str] = ContextVar("reverie.extracted", default="")
 """Where the run before this one in the same job ended; its record may still wait to be joined."""
 
 
-async def consider(host: Host) -> None:
+async def consider(host: JobContext) -> None:
     """Start an extraction where one is due."""
-    why = layer.closed(
+    why = layer.why_not_due(
         host.view,
         host.world,
         has_memory=host.memories is not None,
@@ -293,7 +304,7 @@ async def consider(host: Host) -> None:
     host.jobs.start(NAME, work)
 
 
-async def _extract(host: Host) -> None:
+async def _extract(host: JobContext) -> None:
     """One run, from the cursor to the newest message."""
     if _passed_over(host, host.view) or host.memories is None:
         return
@@ -306,58 +317,62 @@ async def _extract(host: Host) -> None:
         _say_once(host, str(error))
 
 
-async def _run(host: Host, child: Fork, view: View) -> None:
+async def _run(host: JobContext, child: Fork, view: View) -> None:
     fresh = layer.fresh(view, _cursor.get())
     ground = ExtractionContext.of(host)
     done = await run(child, view, fresh, ground)
     with anyio.CancelScope(shield=True):  # what lands and the word that it did belong together
         landed = await land(done, ground)
         if landed.given_up:
-            files = told(landed.given_up)
+            files = format_reasons(landed.given_up)
             host.world.say(Notice(NAME, f"left for the next time: {files}", "warning"))
             host.hand(Failed(NAME, f"files changed meanwhile: {files}"))
             return
-        _moved(host, record(fresh.last, landed))
+        _advance_cursor(host, record(fresh.last, landed))
         say(landed, host.world.say)
         await count_repeats(view, fresh, ground, host.id)
 
 
-async def count_repeats(view: View, fresh: Fresh, ground: ExtractionContext, session: str) -> None:
+async def count_repeats(
+    view: View, fresh: NewMessages, ground: ExtractionContext, session: str
+) -> None:
     """Count what the user had to say again on the rules that say so already."""
     words = layer.user_words(view, fresh.items)
 
-    def work() -> list[repeats.Repeat]:
+    def work() -> list[repetition.RepeatedRule]:
         with _same(ground.memories, ground.world) as own:
-            return repeats.said_again(words, own, session)
+            return repetition.said_again(words, own, session)
 
     found = await to_thread.run_sync(work)
-    for notice in repeats.notices(found):
+    for notice in repetition.notices(found):
         ground.world.say(notice)
 
 
-def _passed_over(host: Host, view: View) -> bool:
+def _passed_over(host: JobContext, view: View) -> bool:
     """Whether there is nothing to do: nobody said anything since, or, by flag, the agent saw to
     memory itself."""
     fresh = layer.fresh(view, _cursor.get())
     if not fresh.items or not fresh.last:
         return True
     if not fresh.has_words:
-        _moved(host, Extracted(fresh.last, "nothing", why="nobody said anything"))
+        _advance_cursor(host, Extracted(fresh.last, "nothing", why="nobody said anything"))
         return True
     if host.world.flags.get("extraction_exclusive") and host.memories is not None:
         leads_in = inside(host.memories, view.started.cwd if view.started else "")
         if layer.saved_since(fresh, leads_in):
-            _moved(host, Extracted(fresh.last, "skipped", why="the agent saved memory itself"))
+            _advance_cursor(
+                host, Extracted(fresh.last, "skipped", why="the agent saved memory itself")
+            )
             return True
     return False
 
 
-def _moved(host: Host, record: Extracted) -> None:
+def _advance_cursor(host: JobContext, record: Extracted) -> None:
     _cursor.set(record.last)
     host.hand(record)
 
 
-def _say_once(host: Host, told: str) -> None:
+def _say_once(host: JobContext, told: str) -> None:
     """A budget that is used up is said once, and the session goes on."""
     for at in range(len(host.view.entries) - 1, -1, -1):
         record = host.view.entries[at].record

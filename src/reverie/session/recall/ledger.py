@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from html import unescape
 from typing import Any
 
-from reverie.memory.format.entry import TopicFile as Memory
-from reverie.memory.format.entry import stem
-from reverie.session.recall.notes import KIND
-from reverie.session.recall.select import said
-from reverie.text.untrusted import NAME as FRAME
+from reverie.session.recall.excerpts import KIND
+from reverie.session.recall.selection import spoken_text
+from reverie.text.safety import NAME as FRAME
+from reverie.topics.entry import TopicFile as Memory
+from reverie.topics.entry import stem
 from reverie.transcript.blocks import text_of
-from reverie.transcript.names import names
+from reverie.transcript.mentions import names
 from reverie.transcript.records import (
     AssistantMessage,
     Attached,
@@ -43,7 +43,7 @@ _SPACED = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Cited:
+class Citation:
     """Where an injected memory shows again: the message, and what showed."""
 
     message: str
@@ -55,7 +55,7 @@ class LedgerRow:
     """One memory in one turn's ledger."""
 
     candidate: Candidate
-    cited: Cited | None = None
+    cited: Citation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +95,18 @@ class LedgerTurn:
 
 
 @dataclass
-class _Open:
+class _PendingCitation:
     """An injected memory whose citation is still looked for."""
 
     file: str
     sought: tuple[str, ...]  # as the memory is called, folded
     telling: frozenset[str]
     rows: frozenset[str]
-    cited: Cited | None = None
+    cited: Citation | None = None
 
 
 @dataclass
-class _Heard:
+class _CitationMatcher:
     """What of the injected memories was said by somebody, so far."""
 
     called: frozenset[str]
@@ -115,7 +115,7 @@ class _Heard:
 
     def note(self, text: str) -> None:
         if self.called:
-            folded = _folded(text)
+            folded = _normalize_text(text)
             self.said.update(name for name in self.called if name in folded)
             self.said.update(self.telling.intersection(names(text)))
             self.said.update(row for row in in_a_row(text) if row in self.telling)
@@ -124,20 +124,20 @@ class _Heard:
 def ledgers(entries: Iterable[Entry]) -> tuple[LedgerTurn, ...]:
     """The ledger of each turn of a transcript, oldest first."""
     entries = tuple(entries)
-    heard, spoken = _Heard(*_sought(entries)), dict[str, tuple[float, str]]()
-    turns: list[tuple[str, float, str, Recalled, list[_Open]]] = []
-    waiting: list[_Open] = []
+    heard, spoken = _CitationMatcher(*_sought(entries)), dict[str, tuple[float, str]]()
+    turns: list[tuple[str, float, str, Recalled, list[_PendingCitation]]] = []
+    waiting: list[_PendingCitation] = []
     texts: dict[str, str] = {}
     for entry in entries:
         match entry.record:
             case UserMessage() as record:
-                spoken[entry.id] = (entry.at, said(record))
+                spoken[entry.id] = (entry.at, spoken_text(record))
                 heard.note("\n".join(text_of(b.value) for b in record.blocks))
             case Attached(kind=kind) as record if kind == KIND:
-                texts = dict(injected(record))
+                texts = dict(injected_memories(record))
             case Recalled() as record:
                 at, words = spoken.get(record.message, (entry.at, ""))
-                opened = list(_opened(record, texts, heard))
+                opened = list(_pending_citations(record, texts, heard))
                 turns.append((record.message, at, words, record, opened))
                 waiting, texts = [*waiting, *opened], {}
             case AssistantMessage() as record:
@@ -157,8 +157,8 @@ def _sought(entries: Sequence[Entry]) -> tuple[frozenset[str], frozenset[str]]:
     telling: set[str] = set()
     for entry in entries:
         if isinstance(entry.record, Attached) and entry.record.kind == KIND:
-            for file, text in injected(entry.record):
-                called.update(_called(_memory(file, text)))
+            for file, text in injected_memories(entry.record):
+                called.update(_distinct_names(_memory(file, text)))
                 telling.update(names(text), in_a_row(text))
     return frozenset(called), frozenset(telling)
 
@@ -167,15 +167,15 @@ def _memory(file: str, text: str) -> Memory:
     return Memory(file, text.encode("utf-8", "replace"))
 
 
-def _called(memory: Memory) -> frozenset[str]:
+def _distinct_names(memory: Memory) -> frozenset[str]:
     """The names of a memory that are no plain word: its file, and a name of several words."""
     key = memory.key
     found = [key, key.rpartition("/")[2]]
     found += [name for name in (stem(key), memory.name) if re.search(r"\w[\s_-]+\w", name)]
-    return frozenset(_folded(name) for name in found if len(name) > 4)
+    return frozenset(_normalize_text(name) for name in found if len(name) > 4)
 
 
-def _rows(record: Recalled, opened: Sequence[_Open]) -> tuple[LedgerRow, ...]:
+def _rows(record: Recalled, opened: Sequence[_PendingCitation]) -> tuple[LedgerRow, ...]:
     cited = {one.file: one.cited for one in opened}
     return tuple(
         LedgerRow(one, cited.get(one.file) if one.outcome == "injected" else None)
@@ -183,33 +183,37 @@ def _rows(record: Recalled, opened: Sequence[_Open]) -> tuple[LedgerRow, ...]:
     )
 
 
-def injected(record: Attached) -> Iterator[tuple[str, str]]:
+def injected_memories(record: Attached) -> Iterator[tuple[str, str]]:
     """The memories in an attachment of recall: file and text."""
     for match in _NOTE.finditer("\n".join(b.get("text") for b in record.blocks)):
         yield unescape(match[2]), match[3]
 
 
-def _opened(record: Recalled, texts: dict[str, str], heard: _Heard) -> Iterator[_Open]:
+def _pending_citations(
+    record: Recalled, texts: dict[str, str], heard: _CitationMatcher
+) -> Iterator[_PendingCitation]:
     for one in record.candidates:
         if one.outcome != "injected":
             continue
         memory = _memory(one.file, texts.get(one.file, ""))
-        sought = tuple(sorted(_called(memory) - heard.said))
+        sought = tuple(sorted(_distinct_names(memory) - heard.said))
         telling = frozenset(names(memory.body)) - heard.said
         rows = frozenset(in_a_row(memory.body)) - heard.said
-        yield _Open(one.file, sought, telling, rows)
+        yield _PendingCitation(one.file, sought, telling, rows)
 
 
-def _cite(waiting: Sequence[_Open], message: str, record: AssistantMessage) -> list[_Open]:
+def _cite(
+    waiting: Sequence[_PendingCitation], message: str, record: AssistantMessage
+) -> list[_PendingCitation]:
     """Note what a message cites; what is left waits for the next."""
     shown = [b for b in record.blocks if b.type in ("text", "tool_use")]
     text = "\n".join(text_of(b.value) for b in shown)
-    folded, telling, rows = _folded(text), set(names(text)), set(in_a_row(text))
+    folded, telling, rows = _normalize_text(text), set(names(text)), set(in_a_row(text))
     for one in waiting:
         name = next((n for n in one.sought if n in folded), "")
         what = name or min(one.telling & telling, default="") or min(one.rows & rows, default="")
         if what:
-            one.cited = Cited(message, what)
+            one.cited = Citation(message, what)
     return [one for one in waiting if one.cited is None]
 
 
@@ -222,5 +226,5 @@ def in_a_row(text: str) -> Iterator[str]:
         yield " ".join(units[n : n + count])
 
 
-def _folded(text: str) -> str:
+def _normalize_text(text: str) -> str:
     return _SPACED.sub(" ", text).casefold()

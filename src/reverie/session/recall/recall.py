@@ -25,19 +25,19 @@ from anyio import to_thread
 
 from reverie.concurrency import alone
 from reverie.errors import StoreError
-from reverie.memory.recall import gate
+from reverie.recall import gate
 from reverie.session.jobs import StartsTasks
-from reverie.session.recall import select as choice
-from reverie.session.recall.index import Looked, MemoryIndex
-from reverie.session.recall.notes import (
+from reverie.session.recall import selection as choice
+from reverie.session.recall.excerpts import (
     INTRODUCTION,
     TOUCHED,
-    Chosen,
+    RecalledMemory,
     RecalledNotes,
     attachment,
 )
-from reverie.session.recall.select import RecalledBefore, ask
-from reverie.session.recall.touched import Touched
+from reverie.session.recall.project_index import MemoryIndex, RankedMemories
+from reverie.session.recall.query import ToolQuery
+from reverie.session.recall.selection import RecallHistory, ask
 from reverie.store.project import work_root
 from reverie.store.recall.index import RecallHit
 from reverie.transcript.records import Candidate, Failed, Recalled, Record
@@ -45,7 +45,7 @@ from reverie.transcript.tasks import RecallTask
 from reverie.world import Model, Notice
 
 if TYPE_CHECKING:
-    from reverie.session.host import Host
+    from reverie.session.host import JobContext
 
 T = TypeVar("T")
 
@@ -62,44 +62,44 @@ CLOSING = 1.0
 """Seconds that closing waits for a look that was left behind."""
 
 
-class Finder(Protocol):
+class CandidateSource(Protocol):
     """Where candidates come from; called in a worker thread, one call at a time."""
 
-    def look(self, text: str, now: float, without: frozenset[str]) -> Looked: ...
+    def look(self, text: str, now: float, without: frozenset[str]) -> RankedMemories: ...
     def settle(self) -> None: ...
     def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class RecallSelection:
     """What a look came to."""
 
     considered: int = 0
-    chosen: tuple[Chosen, ...] = ()
+    chosen: tuple[RecalledMemory, ...] = ()
     left: tuple[Candidate, ...] = ()
     selector: str = "embedded"
     why: str = ""
 
 
 @dataclass
-class _Look:
+class _RecallRun:
     """A look under way, for one message."""
 
     message: str
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     some: anyio.Event = field(default_factory=anyio.Event)  # there is something to take
     done: anyio.Event = field(default_factory=anyio.Event)
-    local: Selection | None = None  # what stands in until a model has chosen
-    selection: Selection | None = None
+    local: RecallSelection | None = None  # what stands in until a model has chosen
+    selection: RecallSelection | None = None
     waited: bool = False
-    touched: Touched | None = None  # what a round of calls touched, where that is asked about
+    touched: ToolQuery | None = None  # what a round of calls touched, where that is asked about
     taken: frozenset[str] = frozenset()  # files that the local choice brought
 
-    def stand_in(self, selection: Selection) -> None:
+    def stand_in(self, selection: RecallSelection) -> None:
         self.local = selection
         self.some.set()
 
-    def settle(self, selection: Selection) -> None:
+    def settle(self, selection: RecallSelection) -> None:
         kept = tuple(one for one in selection.chosen if one.key not in self.taken)
         self.selection = replace(selection, chosen=kept)
         self.some.set()
@@ -112,10 +112,10 @@ class Recall:
 
     def __init__(
         self,
-        host: Host,
+        host: JobContext,
         tasks: StartsTasks,
         *,
-        finder: Finder,
+        finder: CandidateSource,
         notes: RecalledNotes,
         selector: Model | None = None,
     ) -> None:
@@ -125,13 +125,13 @@ class Recall:
         self._notes = notes
         self._selector = selector
         self._turn = threading.Lock()
-        self._look: _Look | None = None
+        self._look: _RecallRun | None = None
         self._touched: set[str] = set()  # what was asked about already
 
     @classmethod
     def of(
         cls,
-        host: Host,
+        host: JobContext,
         tasks: StartsTasks,
         cwd: Path,
         *,
@@ -156,7 +156,7 @@ class Recall:
 
     def warm(self) -> None:
         """Bring the index up to date before the first turn asks for it."""
-        self._tasks.start_soon(self._settled)
+        self._tasks.start_soon(self._settle_finder)
 
     def close(self) -> None:
         """Close the index; a look that hangs keeps it."""
@@ -172,27 +172,27 @@ class Recall:
         host = self._host
         if not text or not host.world.flags.get(NAME):
             return
-        look = self._look = _Look(message)
+        look = self._look = _RecallRun(message)
         known = choice.past(host.view)
-        why = choice.skipped(text, known, host.world.settings)
+        why = choice.skip_reason(text, known, host.world.settings)
         if why:
-            look.settle(Selection(why=why))
+            look.settle(RecallSelection(why=why))
             return
         self._tasks.start_soon(partial(self._run, look, text, known))
 
-    def touch(self, message: str, found: Touched) -> None:
+    def touch(self, message: str, found: ToolQuery) -> None:
         """Calls touched files, or failed: look for what clearly belongs to them, each once. A
         look of the turn's own goes first."""
         host = self._host
         names = tuple(name for name in found.names if name not in self._touched)
-        fresh = Touched(names, found.errors)
+        fresh = ToolQuery(names, found.errors)
         if self._look is not None or not fresh.text or not host.world.flags.get(NAME):
             return
         known = choice.past(host.view)
         if known.size >= host.world.settings.recall_total_bytes:
             return
         self._touched.update(names)
-        look = self._look = _Look(message, touched=fresh)
+        look = self._look = _RecallRun(message, touched=fresh)
         self._tasks.start_soon(partial(self._run, look, fresh.text, known))
 
     async def ready(self, seconds: float) -> Sequence[Record]:
@@ -215,7 +215,7 @@ class Recall:
         introduction = TOUCHED if look.touched is not None else INTRODUCTION
         return self._records(look.message, look.selection, introduction)
 
-    def _stand_in(self, look: _Look) -> Sequence[Record]:
+    def _stand_in(self, look: _RecallRun) -> Sequence[Record]:
         """The local choice, while a model has none."""
         local, look.local = look.local, None
         if local is None or not local.chosen:
@@ -244,7 +244,7 @@ class Recall:
         return "embedded" if self._selector is None else self._selector.name
 
     def _records(
-        self, message: str, found: Selection, introduction: str = INTRODUCTION
+        self, message: str, found: RecallSelection, introduction: str = INTRODUCTION
     ) -> Sequence[Record]:
         host = self._host
         read = choice.read_itself(host.view, self._notes.folder)
@@ -261,21 +261,21 @@ class Recall:
 
     # The look
 
-    async def _run(self, look: _Look, text: str, known: RecalledBefore) -> None:
+    async def _run(self, look: _RecallRun, text: str, known: RecallHistory) -> None:
         host = self._host
         with look.scope:
-            found, error = await alone(self._select(look, text, known), Selection())
+            found, error = await alone(self._select(look, text, known), RecallSelection())
             if error:
                 host.world.say(Notice(NAME, f"nothing was recalled: {error}", "warning"))
                 host.hand(Failed(NAME, error))
-                found = Selection(why=f"the look failed: {error}")
+                found = RecallSelection(why=f"the look failed: {error}")
             look.settle(found)
-        await self._settled()
+        await self._settle_finder()
 
-    async def _settled(self) -> None:
-        await alone(self._threaded(self._finder.settle), None)
+    async def _settle_finder(self) -> None:
+        await alone(self._run_in_thread(self._finder.settle), None)
 
-    async def _threaded(self, work: Callable[[], T]) -> T:
+    async def _run_in_thread(self, work: Callable[[], T]) -> T:
         """In a worker thread, one at a time; one that is cancelled goes on alone."""
         patience = self._host.world.settings.recall_timeout_seconds
 
@@ -289,28 +289,28 @@ class Recall:
 
         return await to_thread.run_sync(in_turn, abandon_on_cancel=True)
 
-    async def _select(self, look: _Look, text: str, known: RecalledBefore) -> Selection:
+    async def _select(self, look: _RecallRun, text: str, known: RecallHistory) -> RecallSelection:
         now, started = self._host.world.clock.now(), anyio.current_time()
-        looked = await self._threaded(partial(self._finder.look, text, now, known.injected))
+        looked = await self._run_in_thread(partial(self._finder.look, text, now, known.injected))
         bar = gate.least(hit.evidence for hit in looked.hits)
         clear = [hit for hit in looked.hits if hit.evidence >= bar]
         if look.touched is not None:
-            clear = await self._threaded(partial(self._belonging, clear, look.touched))
+            clear = await self._run_in_thread(partial(self._belonging, clear, look.touched))
         compose = partial(self._notes.compose, clear, known, now, self._left(started))
-        local = _selection(looked, await self._threaded(compose), "embedded", "")
+        local = _selection(looked, await self._run_in_thread(compose), "embedded", "")
         if self._selector is None or look.touched is not None:
             return local
         look.stand_in(local)
-        chosen, why = await self._asked(self._selector, text, known)
+        chosen, why = await self._ask_selector(self._selector, text, known)
         if chosen is None:
             return replace(local, why="; ".join(filter(None, (why, local.why))))
         scored = {hit.file: hit for hit in looked.hits}
         hits = [scored.get(name, RecallHit(name, 0.0, "memory")) for name in chosen]
         compose = partial(self._notes.compose, hits, known, now, CHECK_UNASKED)
-        composed = await self._threaded(compose)
+        composed = await self._run_in_thread(compose)
         return _selection(looked, composed, self._selector.name, why)
 
-    def _belonging(self, hits: Sequence[RecallHit], touched: Touched) -> list[RecallHit]:
+    def _belonging(self, hits: Sequence[RecallHit], touched: ToolQuery) -> list[RecallHit]:
         """Of memories that fit what calls touched, those that name a file of it or tell of an
         error that came back."""
         return [hit for hit in hits if touched.is_in(self._notes.text(hit.file))]
@@ -320,30 +320,30 @@ class Recall:
         whole = self._host.world.settings.selector_milliseconds / 1_000
         return max(CHECK_LEAST, CHECK_SHARE * whole - (anyio.current_time() - started))
 
-    async def _asked(
-        self, model: Model, text: str, known: RecalledBefore
+    async def _ask_selector(
+        self, model: Model, text: str, known: RecallHistory
     ) -> tuple[tuple[str, ...] | None, str]:
         """The files that a model chose; None and the reason where it gave no answer in time."""
         host = self._host
-        manifest = await self._threaded(partial(self._notes.manifest, known.injected))
+        manifest = await self._run_in_thread(partial(self._notes.manifest, known.injected))
         most = host.world.settings.recall_files
         task = RecallTask(query=text, memories=manifest, tools=known.tools, files=most)
         return await ask(host, model, task)
 
 
 def _selection(
-    looked: Looked,
-    composed: tuple[Sequence[Chosen], Sequence[Candidate]],
+    looked: RankedMemories,
+    composed: tuple[Sequence[RecalledMemory], Sequence[Candidate]],
     selector: str,
     why: str,
-) -> Selection:
+) -> RecallSelection:
     chosen, left = composed
     told = {one.key for one in chosen} | {one.file for one in left}
     others = [hit for hit in looked.hits if hit.file not in told][:TOLD]
     unclear = [Candidate(hit.file, hit.score, "left", _unclear(hit, selector)) for hit in others]
     if not chosen:
         why = "; ".join(filter(None, (why, "nothing is clearly useful")))
-    return Selection(looked.considered, tuple(chosen), (*left, *unclear), selector, why)
+    return RecallSelection(looked.considered, tuple(chosen), (*left, *unclear), selector, why)
 
 
 def _unclear(hit: RecallHit, selector: str) -> str:
@@ -352,6 +352,6 @@ def _unclear(hit: RecallHit, selector: str) -> str:
     return "there are better ones" if hit.clear else "not clearly about it"
 
 
-def _ledger(message: str, found: Selection, chosen: Sequence[Candidate]) -> Recalled:
+def _ledger(message: str, found: RecallSelection, chosen: Sequence[Candidate]) -> Recalled:
     candidates = (*chosen, *found.left)
     return Recalled(message, found.considered, candidates, found.selector, found.why)

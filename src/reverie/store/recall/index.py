@@ -19,29 +19,28 @@ from typing import TypeAlias, TypeVar
 
 from reverie.errors import InvalidMessage, NotFound, StoreError
 from reverie.light import dataclass
-from reverie.memory.format.entry import is_topic
-from reverie.memory.ranking import HEADER_LINES
-from reverie.memory.recall.gate import CLEAR, sentences
-from reverie.memory.recall.meaning import Meaning, Vector
-from reverie.memory.recall.passages import Utterance, best_lines, passages
-from reverie.memory.recall.ranking import Query, QueryTerms, RankReasons
-from reverie.memory.times import TOGETHER
+from reverie.recall.gate import CLEAR, QueryVector, Vector, sentences
+from reverie.recall.passages import Utterance, best_lines, utterances
+from reverie.recall.ranker import Query, QueryTerms, RankReasons
 from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.journal import BadLine, Journal
-from reverie.store.recall import base as bases
-from reverie.store.recall.base import NOTHING, Likeness, TextKind, Vectors
-from reverie.store.recall.notes import (
+from reverie.store.recall import database as bases
+from reverie.store.recall.database import NOTHING, TextKind, Vectors, VectorScores
+from reverie.store.recall.memories import (
     FileStamp,
     FolderScan,
     NoteIndex,
-    Ranked,
-    Refreshed,
+    RefreshResult,
+    ScoredMemory,
     is_text,
     mark_of,
     scan,
 )
 from reverie.store.recall.turns import PLACES, Turns
+from reverie.topics.entry import is_topic
+from reverie.topics.manifest import HEADER_LINES
+from reverie.topics.times import TOGETHER
 from reverie.transcript.records import Entry
 from reverie.world import Notice, Say, say_nothing
 
@@ -49,7 +48,7 @@ HitKind: TypeAlias = TextKind
 KINDS: tuple[HitKind, ...] = ("memory", "transcript")
 T = TypeVar("T")
 
-NAME = "recall.sqlite3"
+INDEX_NAME = "recall.sqlite3"
 MAX_INDEXED = 256 * 1024
 """Bytes of a memory file that are indexed; a longer one is found by its beginning."""
 BATCH = 200
@@ -95,7 +94,7 @@ class RecallIndex:
         self._say = say
         self._turn = threading.RLock()
         self.begun = 0  # how often it had to be made anew, and is empty until a refresh
-        self._begin(bases.opened(path, say))
+        self._begin(bases.open_database(path, say))
 
     def _begin(self, base: sqlite3.Connection) -> None:
         self._base = base
@@ -124,16 +123,16 @@ class RecallIndex:
 
     # Keeping up with the files
 
-    def refresh(self, folder: Path, *, paths: Sequence[str] | None = None) -> Refreshed:
+    def refresh(self, folder: Path, *, paths: Sequence[str] | None = None) -> RefreshResult:
         """Bring the index up to date with a memory folder, or with these of its files."""
         keys = (
             None
             if paths is None
             else [key for key in dict.fromkeys(paths) if is_topic(key) and is_text(key)]
         )
-        return self._kept(lambda: self._refresh(folder, keys), Refreshed(whole=False))
+        return self._with_rebuild(lambda: self._refresh(folder, keys), RefreshResult(whole=False))
 
-    def _refresh(self, folder: Path, keys: Sequence[str] | None) -> Refreshed:
+    def _refresh(self, folder: Path, keys: Sequence[str] | None) -> RefreshResult:
         if self._notes.other_heads:
             with self._writing():
                 self._notes.read_anew()
@@ -149,13 +148,13 @@ class RecallIndex:
         for batch in _batches(found.gone):
             with self._writing():
                 removed += sum(self._notes.remove(key) for key in batch)
-        return Refreshed(found.seen, done, removed)
+        return RefreshResult(found.seen, done, removed)
 
     def _look(self, folder: Path, keys: Iterable[str]) -> FolderScan:
         """The files at these keys against what is known of them."""
         found = FolderScan()
         for key in keys:
-            mark = _marked(folder / key)
+            mark = _file_stamp(folder / key)
             if mark is None:
                 found.gone.append(key)
                 continue
@@ -171,24 +170,24 @@ class RecallIndex:
                 done += sum(self._notes.put(*one) for one in batch)
         return done
 
-    def refresh_transcripts(self, folder: Path) -> Refreshed:
+    def refresh_transcripts(self, folder: Path) -> RefreshResult:
         """Bring the index up to date with the transcripts of a project."""
-        return self._kept(lambda: self._refresh_turns(folder), Refreshed(whole=False))
+        return self._with_rebuild(lambda: self._refresh_turns(folder), RefreshResult(whole=False))
 
-    def _refresh_turns(self, folder: Path) -> Refreshed:
-        found = {one.id: _marked(one.path) for one in places.sessions(folder)}
+    def _refresh_turns(self, folder: Path) -> RefreshResult:
+        found = {one.id: _file_stamp(one.path) for one in places.sessions(folder)}
         known = self._turns.known()
         changed = [key for key, mark in found.items() if mark and known.get(key) != mark]
         gone = [key for key in known if not found.get(key)]
         if changed:
             with Folder(folder, create=False) as files:
                 for session in changed:
-                    said = list(passages(_entries(files, session)))
+                    said = list(utterances(_entries(files, session)))
                     self.put_session(session, said, found[session] or _UNSETTLED)
         with self._writing():
             for session in gone:
                 self._turns.remove(session)
-        return Refreshed(len(found), len(changed), len(gone))
+        return RefreshResult(len(found), len(changed), len(gone))
 
     def put_session(
         self, session: str, said: Iterable[Utterance], mark: FileStamp = _UNSETTLED
@@ -214,18 +213,18 @@ class RecallIndex:
         self, model: str, most: int = 64, kind: HitKind = "memory"
     ) -> list[tuple[int, str]]:
         """Texts that have no vector of this model yet, by number."""
-        return self._kept(lambda: self._vectors[kind].missing(model, most), [])
+        return self._with_rebuild(lambda: self._vectors[kind].missing(model, most), [])
 
     def put_vectors(
         self, model: str, vectors: Sequence[tuple[int, Vector]], kind: HitKind = "memory"
     ) -> int:
         """Keep the vectors of texts; gives how many were kept."""
 
-        def kept() -> int:
+        def store_vectors() -> int:
             with self._writing():
                 return self._vectors[kind].put(model, vectors)
 
-        return self._kept(kept, 0)
+        return self._with_rebuild(store_vectors, 0)
 
     # Searching
 
@@ -236,7 +235,7 @@ class RecallIndex:
         k: int = 10,
         kinds: Sequence[HitKind] = ("memory",),
         exclude: Container[str] = (),
-        meaning: Meaning | None = None,
+        meaning: QueryVector | None = None,
     ) -> list[RecallHit]:
         """The texts that answer a query best, at most `k`.
 
@@ -246,17 +245,17 @@ class RecallIndex:
         if k < 1 or not (query or meaning):
             return []
 
-        def found() -> list[RecallHit]:
+        def find_hits() -> list[RecallHit]:
             hits: list[RecallHit] = []
             if "memory" in kinds:
                 hits += self._memories(query, k, exclude, meaning)
             if "transcript" in kinds:
                 likeness = self._likeness("transcript", meaning)
                 _, turns = self._turns.ranked(query, exclude=exclude, likeness=likeness)
-                hits += [hit for one in turns[:k] if (hit := self._said(one))]
+                hits += [hit for one in turns[:k] if (hit := self._turn_hit(one))]
             return sorted(hits, key=lambda hit: -hit.score)[:k]
 
-        return self._kept(found, [])
+        return self._with_rebuild(find_hits, [])
 
     def about(
         self,
@@ -265,7 +264,7 @@ class RecallIndex:
         *,
         k: int = 10,
         exclude: Container[str] = (),
-        meanings: Sequence[Meaning] = (),
+        meanings: Sequence[QueryVector] = (),
     ) -> list[RecallHit]:
         """The memories for which most speaks in some sentence of a message, at most `k`.
 
@@ -273,31 +272,31 @@ class RecallIndex:
         """
         asked = sentences(text, now)
 
-        def found() -> list[RecallHit]:
+        def find_related() -> list[RecallHit]:
             known = self._vectors["memory"].closeness(meanings) or [NOTHING] * len(asked)
             rows = self._notes.about(asked, k, exclude=exclude, likeness=known)
             return [hit for weighed, one in rows if (hit := self._note(one, weighed))]
 
-        return self._kept(found, [])
+        return self._with_rebuild(find_related, [])
 
     def _memories(
         self,
         query: Query,
         k: int,
         exclude: Container[str],
-        meaning: Meaning | None,
+        meaning: QueryVector | None,
     ) -> list[RecallHit]:
         likeness = self._likeness("memory", meaning)
         weighed, notes = self._notes.ranked(query, k, exclude=exclude, likeness=likeness)
         return [hit for one in notes if (hit := self._note(one, weighed))]
 
-    def _likeness(self, kind: HitKind, meaning: Meaning | None) -> Likeness:
+    def _likeness(self, kind: HitKind, meaning: QueryVector | None) -> VectorScores:
         return NOTHING if meaning is None else self._vectors[kind].closeness([meaning])[0]
 
     def alone(self, at: float) -> bool:
         """Whether at most one memory's file is of this time, and not many of a checkout or copy."""
 
-        def found() -> bool:
+        def has_own_time() -> bool:
             row = self._base.execute(
                 "SELECT count(*) FROM (SELECT 1 FROM file WHERE kind = 'memory'"
                 " AND saved >= ? AND saved < ? LIMIT 2)",
@@ -305,7 +304,7 @@ class RecallIndex:
             ).fetchone()
             return bool(row[0] < 2)
 
-        return self._kept(found, False)
+        return self._with_rebuild(has_own_time, False)
 
     def sessions(
         self, query: Query, *, k: int = 10, exclude: Container[str] = ()
@@ -314,13 +313,13 @@ class RecallIndex:
         if not query or k < 1:
             return []
 
-        def found() -> list[RecallHit]:
+        def find_sessions() -> list[RecallHit]:
             ranked = self._turns.sessions(query, k, exclude=exclude)
-            return [hit for one in ranked if (hit := self._said(one))]
+            return [hit for one in ranked if (hit := self._turn_hit(one))]
 
-        return self._kept(found, [])
+        return self._with_rebuild(find_sessions, [])
 
-    def _note(self, one: Ranked, weighed: QueryTerms) -> RecallHit | None:
+    def _note(self, one: ScoredMemory, weighed: QueryTerms) -> RecallHit | None:
         row = self._base.execute(
             "SELECT key, type, name, description, saved, line, body FROM file WHERE id = ?",
             (one.id,),
@@ -333,7 +332,7 @@ class RecallIndex:
         where = (one.why, lines, line + at)
         return RecallHit(key, one.score, "memory", *about, *where, evidence=one.evidence)
 
-    def _said(self, one: Ranked) -> RecallHit | None:
+    def _turn_hit(self, one: ScoredMemory) -> RecallHit | None:
         row = self._base.execute(
             "SELECT file.key, turn.message, turn.speaker, turn.at, turn.said"
             " FROM turn, file WHERE turn.id = ? AND file.id = ?",
@@ -347,7 +346,7 @@ class RecallIndex:
             key, one.score, "transcript", "", speaker, "", at, one.why, said, place, key, message
         )
 
-    def _kept(self, work: Callable[[], T], instead: T) -> T:
+    def _with_rebuild(self, work: Callable[[], T], instead: T) -> T:
         """The work's result. A broken index is made anew once, to be filled by the next refresh;
         a held one is left alone."""
         with self._turn:
@@ -369,7 +368,7 @@ class RecallIndex:
     def _anew(self) -> None:
         """Begin with what lies at the path, which is another file or none."""
         self._base.close()
-        self._begin(bases.opened(self.path, self._say))
+        self._begin(bases.open_database(self.path, self._say))
         self.begun += 1
 
 
@@ -404,7 +403,7 @@ def _read(files: Folder, found: FolderScan) -> Iterator[tuple[str, bytes, FileSt
             found.gone.append(key)
 
 
-def _marked(path: Path) -> FileStamp | None:
+def _file_stamp(path: Path) -> FileStamp | None:
     try:
         return mark_of(os.lstat(path))
     except (OSError, ValueError):

@@ -11,21 +11,20 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Container, Iterable, Sequence
 
-from reverie.memory.recall.passages import ROLES, Utterance
-from reverie.memory.recall.ranking import (
+from reverie.recall.passages import ROLES, Utterance
+from reverie.recall.ranker import (
     AROUND,
     TURN_PRIOR,
     TURN_RARE,
     Query,
     QueryTerms,
     RankedTurn,
-    counted,
+    count_terms,
     score_session,
     score_turn,
 )
-from reverie.store.recall.base import NOTHING, Likeness
-from reverie.store.recall.counts import Counts, chosen
-from reverie.store.recall.notes import FileStamp, Ranked
+from reverie.store.recall.database import NOTHING, Counts, VectorScores, choose_terms
+from reverie.store.recall.memories import FileStamp, ScoredMemory
 from reverie.text.tokens import terms
 
 PLACES = 20
@@ -118,60 +117,62 @@ class Turns:
         *,
         exclude: Container[str],
         alone: bool = True,
-        likeness: Likeness = NOTHING,
-    ) -> tuple[QueryTerms, list[Ranked]]:
+        likeness: VectorScores = NOTHING,
+    ) -> tuple[QueryTerms, list[ScoredMemory]]:
         """The turns that answer a query, best first, with how its terms were weighed; each for
         itself, or for its session. `likeness` is how close each is in meaning."""
         texts, size, sessions = self._base.execute(
             "SELECT texts, body, heads FROM total WHERE kind = 'transcript'"
         ).fetchone()
         counts = Counts(self._base, "turn_terms")
-        named = self._named(query)
+        named = self._named_speakers(query)
         weighed = QueryTerms.of(
             query, texts, counts, named, power=TURN_RARE, prior=TURN_PRIOR, akin=counts.akin
         )
         near = self._near([*self._candidates(query, weighed, counts), *likeness.likest])
-        out = self._excluded(near, exclude)
+        out = self._excluded_sessions(near, exclude)
         turns = {n: turn for n, turn in self._read(near, likeness) if n >> PLACES not in out}
-        amounts = {ident: counted(turn, weighed) for ident, turn in turns.items()}
+        amounts = {ident: count_terms(turn, weighed) for ident, turn in turns.items()}
         whole = self._sessions(weighed, counts, turns, texts / max(sessions, 1))
         length = size / texts if texts else 1.0
         who = frozenset(named.values())
         found = [
-            Ranked(n, *score_turn(n, turns, amounts, weighed, length, session, who, alone=alone))
+            ScoredMemory(
+                n, *score_turn(n, turns, amounts, weighed, length, session, who, alone=alone)
+            )
             for n in turns
             for session in (whole.get(n >> PLACES, 0.0),)
         ]
         found.sort(key=lambda one: (-one.score, one.id))
         return weighed, [one for one in found if one.score > 0]
 
-    def sessions(self, query: Query, k: int, *, exclude: Container[str]) -> list[Ranked]:
+    def sessions(self, query: Query, k: int, *, exclude: Container[str]) -> list[ScoredMemory]:
         """The best turn of each session. Where these are few and the query names somebody, the
         sessions with that person follow, from the first on: that is where people introduce
         themselves."""
-        best: dict[int, Ranked] = {}
+        best: dict[int, ScoredMemory] = {}
         for one in self.ranked(query, exclude=exclude, alone=False)[1]:
             best.setdefault(one.id >> PLACES, one)
-        named = self._named(query) if len(best) < k else {}
+        named = self._named_speakers(query) if len(best) < k else {}
         for name in named.values():
             rows = self._base.execute(
                 f"SELECT min(id) FROM turn WHERE speaker = ? GROUP BY id >> {PLACES} LIMIT ?",
                 (name, k + len(best)),
             ).fetchall()
-            out = self._excluded([row[0] for row in rows], exclude)
+            out = self._excluded_sessions([row[0] for row in rows], exclude)
             for (ident,) in rows:
                 if ident >> PLACES not in out:
-                    best.setdefault(ident >> PLACES, Ranked(ident, 0.0, (("speaker", 0.0),)))
+                    best.setdefault(ident >> PLACES, ScoredMemory(ident, 0.0, (("speaker", 0.0),)))
         return list(best.values())[:k]
 
-    def _named(self, query: Query) -> dict[str, str]:
+    def _named_speakers(self, query: Query) -> dict[str, str]:
         """The speakers that a query names, by the term it names them with."""
         asked = "SELECT name FROM speaker WHERE term = ?"
         found = ((term, self._base.execute(asked, (term,)).fetchone()) for term in query.terms)
         return {term: row[0] for term, row in found if row is not None}
 
     def _candidates(self, query: Query, weighed: QueryTerms, counts: Counts) -> list[int]:
-        asked = chosen(weighed, counts, MAX_MATCHES)
+        asked = choose_terms(weighed, counts, MAX_MATCHES)
         found: dict[int, None] = {}
         if asked:
             rows = self._base.execute(
@@ -191,13 +192,15 @@ class Turns:
         """The turns found, and those around them."""
         return sorted({ident + step for ident in found for step in (0, *_AROUND)})
 
-    def _excluded(self, near: Sequence[int], exclude: Container[str]) -> set[int]:
+    def _excluded_sessions(self, near: Sequence[int], exclude: Container[str]) -> set[int]:
         sessions = {ident >> PLACES for ident in near}
         asked = "SELECT key FROM file WHERE id = ?"
         keys = ((n, self._base.execute(asked, (n,)).fetchone()) for n in sessions)
         return {n for n, row in keys if row is None or row[0] in exclude}
 
-    def _read(self, idents: Iterable[int], likeness: Likeness) -> Iterable[tuple[int, RankedTurn]]:
+    def _read(
+        self, idents: Iterable[int], likeness: VectorScores
+    ) -> Iterable[tuple[int, RankedTurn]]:
         asked = (
             "SELECT speaker, at, asks, ends_asking, first_person, length(said), words"
             " FROM turn WHERE id = ?"

@@ -1,0 +1,210 @@
+"""A dream's work taken apart into changes, so that one bad change does not sink the rest.
+
+A change is every file that belongs to it: a merge with what receives and what goes, files between
+which a passage moved, a file and what links to it by a new name. Pointers belong to the files they
+lead to. What has a fault is put back as it was, with all of its change, and judged again until
+nothing is wrong; what is left lands as one step. A line of an index whose words went nowhere is put
+back where it was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reverie.consolidation.branch import (
+    BranchFault,
+    FolderFiles,
+    TrustIn,
+    by_agent,
+    changed_keys,
+    judged_once,
+)
+from reverie.consolidation.facts import RemovalReason, Tombstone, facts_of
+from reverie.consolidation.text_checks import linked_files
+from reverie.topics import index as indexes
+from reverie.topics.entry import INDEX, decode_text, index_of, is_index, is_topic
+from reverie.topics.manifest import IndexLimits
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedChange:
+    """A change that may not land: its files, and why."""
+
+    files: tuple[str, ...]
+    faults: tuple[BranchFault, ...]
+
+    def __str__(self) -> str:
+        more = f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
+        first = next(map(str, self.faults), "")
+        return f"{', '.join(self.files)}: {first}{more}"
+
+
+@dataclass(frozen=True, slots=True)
+class BranchVerdict:
+    """What of a dream's work may land, what may not, and which facts went for which reason."""
+
+    work: Mapping[str, bytes]
+    left: tuple[RejectedChange, ...] = ()
+    tombstones: tuple[Tombstone, ...] = ()
+
+
+def change_verdict(
+    base: FolderFiles,
+    work: FolderFiles,
+    reasons: Sequence[RemovalReason] = (),
+    *,
+    limits: IndexLimits,
+    now: float,
+    trust: TrustIn = by_agent,
+    doubted: Collection[str] = (),
+) -> BranchVerdict:
+    """The part of the work that nothing is wrong with; `doubted` are the rules whose heads it may
+    change."""
+    state = _BranchEditor(base, dict(work), changes(base, work, reasons))
+    while True:
+        found = judged_once(
+            base, state.work, reasons, limits=limits, now=now, trust=trust, doubted=doubted
+        )
+        if not found.faults:
+            return BranchVerdict(state.work, tuple(state.left), found.tombstones)
+        if not state.take_back(found.faults):
+            every = tuple(key for key in changed_keys(base, work))
+            return BranchVerdict(dict(base), (RejectedChange(every, found.faults),))
+
+
+def changes(
+    base: FolderFiles, work: FolderFiles, reasons: Sequence[RemovalReason] = ()
+) -> list[frozenset[str]]:
+    """The files of each change, indexes left out: they follow their files."""
+    keys = [key for key in changed_keys(base, work) if not is_index(key)]
+    groups = {key: {key} for key in keys}
+    pairs = [(one.file, one.target) for one in reasons]
+    for one, other in (*pairs, *_moved_pairs(base, work, keys), *_renamed_links(base, work, keys)):
+        a, b = groups.get(one), groups.get(other)
+        if a is None or b is None or a is b:
+            continue
+        for key in b:
+            groups[key] = a
+        a |= b
+    return sorted({frozenset(one) for one in groups.values()}, key=sorted)
+
+
+def _moved_pairs(
+    base: FolderFiles, work: FolderFiles, keys: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Files between which words moved: gone from one, new in the other."""
+    before = {key: _plains(key, base.get(key)) for key in keys}
+    after = {key: _plains(key, work.get(key)) for key in keys}
+    came: dict[str, str] = {}
+    for key in keys:
+        for words in after[key] - before[key]:
+            came.setdefault(words, key)
+    for key in keys:
+        for words in before[key] - after[key]:
+            if words in came and len(words) > _TELLING:
+                yield key, came[words]
+
+
+_TELLING = 12  # letters of a passage that two files do not share by chance
+
+
+def _plains(key: str, data: bytes | None) -> frozenset[str]:
+    return frozenset(one.plain for one in facts_of(decode_text(data or b""), key))
+
+
+def _renamed_links(
+    base: FolderFiles, work: FolderFiles, keys: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """A file whose links follow another that came or went belongs to it."""
+    fresh = {key for key in keys if (key in base) != (key in work)}
+    for key in keys:
+        old, new = (
+            linked_files(key, decode_text(base.get(key, b""))),
+            linked_files(key, decode_text(work.get(key, b""))),
+        )
+        for target in (old ^ new) & fresh:
+            yield key, target
+
+
+@dataclass(slots=True)
+class _BranchEditor:
+    """The work while changes are taken out of it."""
+
+    base: FolderFiles
+    work: dict[str, bytes]
+    groups: list[frozenset[str]]
+    left: list[RejectedChange] = field(default_factory=list[RejectedChange])
+
+    def take_back(self, faults: Sequence[BranchFault]) -> bool:
+        """Put back what has a fault; False where nothing more can be."""
+        wrong = {fault.file for fault in faults} | {fault.about for fault in faults if fault.about}
+        bad = [one for one in self.groups if one & wrong]
+        if any(fault.kind == "size" for fault in faults) and not bad:
+            bad = sorted(self.groups, key=self._grows)[-1:]
+        for group in bad:
+            own = [f for f in faults if {f.file, f.about} & group] or list(faults)
+            self.left.append(RejectedChange(tuple(sorted(group)), tuple(own)))
+            self.groups.remove(group)
+            for key in group:
+                self._put_back(key)
+        lines = [f for f in faults if is_index(f.file) and not (bad and f.about)]
+        mended = [f for f in lines if self._mend_index(f)]
+        return bool(bad or mended) or self._reset(lines)
+
+    def _grows(self, group: Iterable[str]) -> int:
+        return sum(len(self.work.get(k, b"")) - len(self.base.get(k, b"")) for k in group)
+
+    def _put_back(self, key: str) -> None:
+        """A file as it was, with its pointer as it was."""
+        if key in self.base:
+            self.work[key] = self.base[key]
+        else:
+            self.work.pop(key, None)
+        if not is_topic(key):
+            return
+        index = index_of(key)
+        name = key.removeprefix(index.removesuffix(INDEX))
+        old, now = self.base.get(index, b""), self.work.get(index, b"")
+        rows = [old[one.start : one.end] for one in indexes.pointers_to(old, name)]
+        rows = [row.rstrip(b"\r\n") for row in rows] if key in self.base else []
+        made = [now[one.start : one.end].rstrip(b"\r\n") for one in indexes.pointers_to(now, name)]
+        if rows == made:
+            return
+        data = indexes.without(now, name)
+        for row in rows:
+            data = (data.rstrip(b"\r\n") + b"\n" if data.strip() else b"") + row + b"\n"
+        self.work[index] = data
+
+    def _mend_index(self, fault: BranchFault) -> bool:
+        """A line of an index that was lost is put back."""
+        old = self.base.get(fault.file, b"").splitlines()
+        if fault.kind != "fact lost" or not 0 < fault.line <= len(old):
+            return False
+        row, data = old[fault.line - 1], self.work.get(fault.file, b"")
+        if row in data.splitlines():
+            return False
+        heads = [one for one in old[: fault.line - 1] if one.startswith(b"#")]
+        rows = data.rstrip(b"\r\n").splitlines() if data.strip() else []
+        rows += [heads[-1]] if heads and heads[-1] not in rows else []
+        self.work[fault.file] = b"\n".join([*rows, row]) + b"\n"
+        return True
+
+    def _reset(self, faults: Sequence[BranchFault]) -> bool:
+        """An index that nothing else mends: as it was, with pointers for what came and went."""
+        done = False
+        for key in {fault.file for fault in faults}:
+            below, data = key.removesuffix(INDEX), self.base.get(key, b"")
+            made = self.work.get(key, b"")
+            topics = [k for k in {*self.base, *self.work} if is_topic(k) and index_of(k) == key]
+            for one in sorted(topics):
+                name = one.removeprefix(below)
+                if one not in self.work:
+                    data = indexes.without(data, name)
+                elif found := indexes.find_pointer(made, name):
+                    data = indexes.put(data, name, found.title, found.hook)
+            if data != made:
+                self.work[key] = data
+                self.left.append(RejectedChange((key,), tuple(f for f in faults if f.file == key)))
+                done = True
+        return done

@@ -1,0 +1,1 @@
+from reverie.context.async_fitter import AsyncFitter as AsyncFitter

@@ -1,1 +1,0 @@
-"""What the embedded model answers when somebody talks to it."""

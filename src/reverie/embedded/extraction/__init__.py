@@ -1,1 +1,0 @@
-"""What the embedded model keeps of a turn: few kinds of sentences, and silence where unsure."""

@@ -1,1 +1,0 @@
-"""Session notes without a language model."""

@@ -1,0 +1,358 @@
+"""Plain requests, in English and Chinese, as tool calls.
+
+A message is a request if it begins with one: "read FILE lines 1-20", "grep WORD in PATH", "list
+DIR", "find *.py", "run the tests", "run COMMAND", 'write "TEXT" to FILE', 'edit FILE: replace "A"
+with "B"', "read back REFERENCE", "remember …", "forget …", and the same in Chinese. Several may
+follow each other. What is not recognised is handed back as it stands, never guessed at. Only
+words that a user said come here, and a bounded beginning of them is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from reverie.embedded.history import LOOKED_AT, RequestedCall, read_ask
+from reverie.text.tokens import has_chinese
+from reverie.transcript.blocks import Json
+
+MAX = 16  # requests taken from one message
+TESTS = "python -m pytest -q"
+SPECIAL = frozenset(r".^$*+?{}[]\|()")
+QUOTES = "\"'`“”"
+
+_QUOTED = r"\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|“[^”\n]*”"
+_WORD = rf"(?:{_QUOTED}|[^\s,，、;；\"`“]+)"
+_FILE = rf"(?:{_QUOTED}|(?=[^\s,，、;；]*[./])[^\s,，、;；:：\"`“]+|(?-i:[A-Z])\w+)"
+_GLOB = r"(?=[^\s,，;；]*[*.])[^\s,，、;；]+"
+_END = r"(?=\s*(?:$|[\n,，、;；.!?。！？]|(?:and|then)\b|然后|并且))"
+_LINES = r"(?:\s+lines?\s+(?P<first>\d{1,9})(?:\s*(?:-|–|to)\s*(?P<last>\d{1,9}))?)?"
+_NO_COMMAND = r"(?!(?:me|us|it|away|out|into|over|through|by|with|the|a)\b)"
+_POLITE = r"(?:(?:please|could you|can you|hello|hi|and|then|now|请|帮我|然后|并且)[\s,，]*)*"
+
+_NEXT = re.compile(rf"[\s,，、;；.。!！?？]*{_POLITE}", re.IGNORECASE)
+_CLAUSE = re.compile(r"[^\n;；。！？]*?(?=[\n;；。！？]|[.!?](?:\s|$)|$)")
+_REMEMBER = re.compile(
+    r"\s*(?:please )?(?:remember(?: that)?|note(?: down)? that)[:,]?\s+(?P<what>.+)"
+    r"|\s*(?:请)?(?:记住|记下)[：:，,]?\s*(?P<zh>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_FORGET = re.compile(
+    r"\s*(?:please )?forget(?: about)?[:,]?\s+(?P<what>[^\n]{1,200})\s*"
+    r"|\s*(?:请)?忘记[：:，,]?\s*(?P<zh>[^\n]{1,200})\s*",
+    re.IGNORECASE,
+)
+
+Parts: TypeAlias = dict[str, str]
+
+
+@dataclass(slots=True)
+class ParsedRequests:
+    """What a message asks for, and what of it was not recognised."""
+
+    asks: list[RequestedCall] = field(default_factory=list[RequestedCall])
+    rest: list[str] = field(default_factory=list[str])
+    unread: int = 0  # characters behind those that were looked at
+
+
+def parse_requests(text: str) -> ParsedRequests:
+    """The requests of a message; none where it does not begin with one."""
+    found = _parse_remember(text)
+    if found is not None:
+        return found
+    out = ParsedRequests(unread=max(0, len(text) - LOOKED_AT))
+    text = text[:LOOKED_AT]
+    place = _behind(text, 0)
+    while place < len(text):
+        ask, end = _form(text, place)
+        if ask is not None and len(out.asks) < MAX:
+            out.asks.append(ask)
+        elif not out.asks:
+            return ParsedRequests()
+        else:
+            clause = _CLAUSE.match(text, place)
+            end = max(end, clause.end() if clause else len(text), place + 1)
+            out.rest.append(text[place:end].strip())
+        place = _behind(text, end)
+    return out
+
+
+def _behind(text: str, place: int) -> int:
+    """Where the next words stand, behind signs and polite ones."""
+    found = _NEXT.match(text, place)
+    return found.end() if found else place
+
+
+def _parse_remember(text: str) -> ParsedRequests | None:
+    """A message that asks to remember or to forget something is about that alone, whole."""
+    kept, gone = _REMEMBER.fullmatch(text), _FORGET.fullmatch(text)
+    if kept and not text.rstrip().endswith(("?", "？")):
+        return ParsedRequests(
+            [RequestedCall("Remember", {"text": (kept["what"] or kept["zh"]).strip()})]
+        )
+    if gone and not text.rstrip().endswith(("?", "？")):
+        return ParsedRequests(
+            [RequestedCall("Forget", {"name": (gone["what"] or gone["zh"]).strip(" .。")})]
+        )
+    return None
+
+
+def _form(text: str, place: int) -> tuple[RequestedCall | None, int]:
+    """The request that stands at a place, and where it ends."""
+    for form, build in FORMS:
+        found = form.match(text, place)
+        if found is not None:
+            parts = {name: bare(value) for name, value in found.groupdict().items() if value}
+            return build(parts), found.end()
+    return None, place
+
+
+def bare(word: str) -> str:
+    """A word without its quotes, or without the sign that ends its sentence."""
+    if len(word) > 1 and word[0] in QUOTES and word[-1] in QUOTES:
+        return word[1:-1]
+    ends = word[-1:] in ".?!:：" and word.rstrip(".") != "" and word[-2:-1].isalnum()
+    return word[:-1] if ends else word
+
+
+def _read(parts: Parts) -> RequestedCall:
+    ask = read_ask(parts["file"])
+    if "first" in parts:
+        first = int(parts["first"])
+        ask.input["offset"] = first
+        ask.input["limit"] = max(1, int(parts.get("last", first)) - first + 1)
+    return ask
+
+
+def _read_back(parts: Parts) -> RequestedCall:
+    return RequestedCall(
+        "ReadBack", _nonempty_parts(reference=parts["name"], query=parts.get("query", ""))
+    )
+
+
+def _grep(parts: Parts) -> RequestedCall:
+    where = parts.get("where", "")
+    key = "glob" if "*" in where else "path"
+    literal = "".join("\\" + c if c in SPECIAL else c for c in parts["word"])
+    return RequestedCall("Grep", _nonempty_parts(pattern=literal, **{key: where}))
+
+
+def _list(parts: Parts) -> RequestedCall:
+    return RequestedCall("List", {"path": parts.get("where", ".")})
+
+
+def _find(parts: Parts) -> RequestedCall:
+    """Files by name, at any depth where the name does not say which."""
+    name = parts["name"]
+    deep = name if "/" in name else f"**/{name}"
+    return RequestedCall("Glob", _nonempty_parts(pattern=deep, path=parts.get("where", "")))
+
+
+def _tests(parts: Parts) -> RequestedCall:
+    del parts
+    return RequestedCall("Bash", {"command": TESTS})
+
+
+def _run(parts: Parts) -> RequestedCall:
+    return RequestedCall("Bash", {"command": parts["command"].strip()})
+
+
+def _write(parts: Parts) -> RequestedCall:
+    return RequestedCall("Write", {"file_path": parts["file"], "content": parts.get("text", "")})
+
+
+def _edit(parts: Parts) -> RequestedCall:
+    given: dict[str, Json] = {"file_path": parts["file"], "old_string": parts["old"]}
+    return RequestedCall("Edit", {**given, "new_string": parts.get("new", "")})
+
+
+def _nonempty_parts(**parts: str) -> dict[str, Json]:
+    return {name: value for name, value in parts.items() if value}
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.IGNORECASE)
+
+
+Build: TypeAlias = Callable[[Parts], RequestedCall]
+FORMS: tuple[tuple[re.Pattern[str], Build], ...] = (
+    (_pattern(rf"read back (?P<name>{_WORD})(?: about (?P<query>[^\n,;.]+))?{_END}"), _read_back),
+    (_pattern(rf"(?:read\s+|读取\s*)(?P<file>{_FILE}){_LINES}{_END}"), _read),
+    (_pattern(rf"grep\s+(?P<word>{_WORD})(?:\s+in\s+(?P<where>{_WORD}))?{_END}"), _grep),
+    (_pattern(rf"在\s*(?P<where>{_WORD}?)\s*中搜索\s*(?P<word>{_WORD}){_END}"), _grep),
+    (_pattern(rf"搜索\s*(?P<word>{_WORD}){_END}"), _grep),
+    (_pattern(rf"(?:list|列出)(?:\s+(?P<where>{_WORD}))?{_END}"), _list),
+    (_pattern(rf"(?:find|查找)\s+(?P<name>{_GLOB})(?:\s+in\s+(?P<where>{_WORD}))?{_END}"), _find),
+    (_pattern(rf"(?:run (?:the )?tests|运行测试){_END}"), _tests),
+    (_pattern(rf"(?:run|运行)\s+(?P<command>`[^`\n]+`){_END}"), _run),
+    (_pattern(rf"(?:run|运行)\s+{_NO_COMMAND}(?P<command>[^\s`][^\n]*)"), _run),
+    (_pattern(rf"write\s+(?P<text>{_WORD})\s+to\s+(?P<file>{_FILE}){_END}"), _write),
+    (_pattern(rf"把\s*(?P<text>{_QUOTED})\s*写入\s*(?P<file>{_FILE}){_END}"), _write),
+    (
+        _pattern(
+            rf"edit\s+(?P<file>{_FILE}):?\s+replace\s+(?P<old>{_WORD})"
+            rf"\s+with\s+(?P<new>{_WORD}){_END}"
+        ),
+        _edit,
+    ),
+    (
+        _pattern(
+            rf"把\s*(?P<file>{_FILE}?)\s*中的\s*(?P<old>{_QUOTED})"
+            rf"\s*替换为\s*(?P<new>{_QUOTED}){_END}"
+        ),
+        _edit,
+    ),
+)
+
+
+# --- The sentences the embedded model says, in the language it was asked in.
+#
+# Plain and honest: what it is, what it can do here, what it did not understand. It never claims to
+# have understood anything.
+
+
+@dataclass(frozen=True, slots=True)
+class Phrases:
+    """Sentences of one language; braces are filled in."""
+
+    am: str
+    can: str
+    forms: dict[str, str]
+    no_tools: str
+    recall: str
+    configure: str
+    no_rule: str
+    short: str
+    welcome: str
+    no_words: str
+    missing: str
+    rest: str
+    unread: str
+    stopped: str
+    failed: str
+    lines: str
+    empty: str
+    hits: str
+    no_hits: str
+    entries: str
+    exit: str
+    output: str
+    stored: str
+    more: str
+    first_ask: str
+    no_asks: str
+    found: str
+    not_found: str
+    you: str
+    me: str
+    message: str
+    summary: str
+
+    def counted(self, sentence: str, what: str, count: int, **more: str) -> str:
+        """A sentence of these with a count in it."""
+        s, ies = ("", "y") if count == 1 else ("s", "ies")
+        return sentence.format(what=what, count=count, s=s, ies=ies, **more)
+
+
+ENGLISH = Phrases(
+    am="I am the embedded assistant: fixed rules, no language model. I recognise a few plain "
+    "requests and look up words in this conversation; I do not understand language.",
+    can="Here you can say: {forms}.",
+    forms={
+        "Read": "read FILE",
+        "Grep": "grep WORD in PATH",
+        "List": "list DIR",
+        "Glob": "find *.py",
+        "Bash": "run the tests · run COMMAND",
+        "Write": 'write "TEXT" to FILE',
+        "Edit": 'edit FILE: replace "A" with "B"',
+        "ReadBack": "read back REFERENCE",
+        "Remember": "remember …",
+        "Forget": "forget TITLE",
+    },
+    no_tools="No tool that I know is defined here, so I can call none.",
+    recall="You can also ask about what was said here or is remembered: “where are bugs tracked?”.",
+    configure="For a real model, give the key of a provider (ANTHROPIC_API_KEY or OPENAI_API_KEY) "
+    "and choose one with --model.",
+    no_rule="I have read it; it holds no request that I know.",
+    short="I have read it; it holds no request that I know. Say “help” for those I do.",
+    welcome="You are welcome.",
+    no_words="I see no words that I could answer.",
+    missing="I cannot do that here: no tool named {tool} is defined.",
+    rest="The rest holds no request that I know: {rest}",
+    unread="I read the first {read:,} characters for requests, not the other {unread:,}.",
+    stopped="I stopped there. Not done: {rest}",
+    failed="{what} failed: {text}",
+    lines="{what}: {count:,} line{s}.",
+    empty="{what}: empty.",
+    hits="{what}: {count:,} hit{s}.",
+    no_hits="{what}: no hits.",
+    entries="{what}: {count:,} entr{ies}.",
+    exit="exit code {code}",
+    output="{what}: {count:,} line{s} of output{exit}.",
+    stored="The result was too long for the conversation; this is its beginning.",
+    more="… and {count:,} more",
+    first_ask="Your first message here was: “{text}” ({source})",
+    no_asks="You said nothing before this message, as far as this conversation goes.",
+    found="These places of the conversation have words of your question; I cannot tell whether "
+    "they answer it:",
+    not_found="I do not know: nothing in this conversation has the words of your question.",
+    you="you",
+    me="assistant",
+    message="message {number}, {who}",
+    summary="the summary of what came before",
+)
+
+CHINESE = Phrases(
+    am="我是内置助手：只有固定规则，没有语言模型。我能识别少量简单的请求，并在本次对话中查找词语；我并不理解语言。",
+    can="在这里你可以说：{forms}。",
+    forms={
+        "Read": "读取 FILE",
+        "Grep": "在 PATH 中搜索 WORD",
+        "List": "列出 DIR",
+        "Glob": "查找 *.py",
+        "Bash": "运行测试 · 运行 COMMAND",
+        "Write": '把 "TEXT" 写入 FILE',
+        "Edit": '把 FILE 中的 "A" 替换为 "B"',
+        "ReadBack": "read back REFERENCE",
+        "Remember": "记住 …",
+        "Forget": "忘记 TITLE",
+    },
+    no_tools="这里没有定义我认识的工具，所以我无法调用任何工具。",
+    recall="你也可以问这里说过的或记住的事：“缺陷记录在哪里？”。",
+    configure="要使用真正的模型，请提供密钥（ANTHROPIC_API_KEY 或 OPENAI_API_KEY），"
+    "并用 --model 选择。",
+    no_rule="我没有处理它的规则。",
+    short="我没有处理它的规则。说“帮助”可以看到我能做什么。",
+    welcome="不客气。",
+    no_words="我没有看到可以回答的文字。",
+    missing="这里做不到：没有定义名为 {tool} 的工具。",
+    rest="其余部分我没有规则：{rest}",
+    unread="我只在前 {read:,} 个字符中寻找请求，后面的 {unread:,} 个没有看。",
+    stopped="我在这里停下了。未做：{rest}",
+    failed="{what} 失败：{text}",
+    lines="{what}：{count:,} 行。",
+    empty="{what}：空。",
+    hits="{what}：{count:,} 处匹配。",
+    no_hits="{what}：没有匹配。",
+    entries="{what}：{count:,} 项。",
+    exit="退出码 {code}",
+    output="{what}：输出 {count:,} 行{exit}。",
+    stored="结果太长，对话中只有它的开头。",
+    more="…… 另有 {count:,} 项",
+    first_ask="你在这里的第一条消息是：“{text}”（{source}）",
+    no_asks="就本次对话而言，在这条消息之前你什么也没说。",
+    found="对话中的这些地方含有你问题里的词；我无法判断它们是否回答了问题：",
+    not_found="我不知道：本次对话中没有你问题里的词。",
+    you="你",
+    me="助手",
+    message="第 {number} 条消息，{who}",
+    summary="此前内容的摘要",
+)
+
+
+def phrases(words: str) -> Phrases:
+    """The language of what was said."""
+    return CHINESE if has_chinese(words[:LOOKED_AT]) else ENGLISH

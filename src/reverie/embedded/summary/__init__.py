@@ -1,1 +1,0 @@
-"""Summaries of a conversation without a language model."""

@@ -1,1 +1,0 @@
-"""The files of a memory: entries with frontmatter, the index, what lists show of them."""

@@ -1,1 +1,0 @@
-"""Whether a memory folder is in order, told from its texts alone, without a model."""

@@ -1,0 +1,18 @@
+"""Rules about tool calls: read, compiled, matched. Pure."""
+
+from __future__ import annotations
+
+from reverie.lazy import offered
+
+__getattr__ = offered(
+    __name__,
+    {
+        "calls": "CallContext parse",
+        "match": "CompiledRule FOLDER PackedRules breaks index_of pack_rules rule_file_name "
+        "rules_for_call says",
+        "rule": "RuleHead read",
+        "rule_set": "BLOCKED BROKEN CHANGED HELD MATCHED RuleCounts RuleSet offer_of offers",
+        "sentence": "compile_sentence",
+        "shell_commands": "MAX_COMMANDS commands",
+    },
+)

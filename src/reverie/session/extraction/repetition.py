@@ -1,0 +1,164 @@
+"""A rule said again is no second memory: it counts on the one that is there.
+
+The user's own sentences since the last look are held against the rules of memory. One that orders
+or forbids, and says what a rule says, with nothing turned round, adds its day to the head of that
+rule (`said`), which keeps it in the head of every session from then on. From the third time on the
+user is offered what would hold. Only rules of the user's own count, and each once a look.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from reverie.errors import NotFound, ReverieError, StoreError
+from reverie.light import dataclass, pattern
+from reverie.rules import rule as reading
+from reverie.rules import rule_set
+from reverie.rules.match import ASK
+from reverie.rules.rule_set import OFFERED, RuleCounts, compile_rule, offer_of
+from reverie.session.extraction.trigger import NAME, UserText
+from reverie.store.memory_store import MemoryStore
+from reverie.store.rules import RuleStore
+from reverie.text.format import utc_day
+from reverie.topics.entry import TEAM, TopicFile
+from reverie.topics.manifest import SAID
+from reverie.topics.novelty import DENSE_SHARE, SHARE, content, negates, sentences
+from reverie.topics.trust import Trust
+from reverie.topics.versions import Origin
+from reverie.world import Notice
+
+LEAST = 2
+"""Content words that a sentence and a rule must have in common."""
+MAX_SAID = 50
+MAX_SENTENCES = 40
+MAX_SENTENCE = 400
+_ORDERS = pattern(
+    r"\b(?:never|always|don['’]?t|do not|stop|again|told you|i said|remember|from now on|no more"
+    r"|must|nie|niemals|immer|nicht|wieder|schon gesagt|nunca|siempre|otra vez|te dije|jamais"
+    r"|toujours|encore|не|никогда|всегда|опять|снова)\b|不要|别|禁止|总是|又|说过",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedRule:
+    """A rule that was said again, how often by now, and the message that said it."""
+
+    key: str
+    times: int
+    message: str
+    notice: str = ""
+
+
+def said_again(
+    words: Sequence[UserText], memories: MemoryStore, session: str
+) -> list[RepeatedRule]:
+    """Count every rule that these words repeat; one that changed meanwhile is left as it is."""
+    rules = _rules(memories)
+    found: list[RepeatedRule] = []
+    for said in words:
+        older = [one for one in rules if _is_older(one.key, said, memories, session)]
+        for sentence in sentences(said.text)[:MAX_SENTENCES] if older else ():
+            match = _find_repeated_rule(sentence[:MAX_SENTENCE], older)
+            if match is None or any(one.key == match.key for one in found):
+                continue
+            try:
+                found.append(_count_repeat(match, said, memories, session))
+            except ReverieError:
+                continue
+    return found
+
+
+def _rules(memories: MemoryStore) -> list[TopicFile]:
+    """The user's own rules: feedback that nobody else brought."""
+    found: list[TopicFile] = []
+    for line in memories.folder.scan():
+        if line.type != "feedback" or line.key.startswith(f"{TEAM}/"):
+            continue
+        try:
+            one = memories.folder.read(line.key)
+        except (NotFound, StoreError):
+            continue
+        if not one.is_unverified and not one.is_cut:
+            found.append(one)
+    return found
+
+
+def _is_older(key: str, said: UserText, memories: MemoryStore, session: str) -> bool:
+    """Whether a rule was there before these words: what made it does not say it again, and what
+    was counted is not counted twice."""
+    try:
+        versions = memories.history.log(key)
+    except (NotFound, StoreError):
+        return True
+    if any(
+        one.origin.session == session and said.source in one.origin.messages for one in versions
+    ):
+        return False
+    return not versions or versions[0].at < said.at
+
+
+def _find_repeated_rule(sentence: str, rules: Sequence[TopicFile]) -> TopicFile | None:
+    """The rule that a sentence says again: the one that holds most of it, and of which it holds
+    half, with "never" and "always" the same."""
+    about = content(sentence)
+    if len(about) < LEAST or not _ORDERS.search(sentence):
+        return None
+    best: tuple[float, TopicFile] | None = None
+    for one in rules:
+        core = one.description or one.body.partition("\n\n")[0]
+        theirs, whole = content(core), content(f"{core} {one.body}")
+        both = about & whole
+        share = len(both) / len(about)
+        dense = sum(not term.isascii() for term in about) * 2 > len(about)
+        if share < (DENSE_SHARE if dense else SHARE) or len(both) < LEAST:
+            continue
+        if len(about & theirs) * 2 < len(theirs) or negates(sentence) != negates(core):
+            continue
+        if best is None or share > best[0]:
+            best = (share, one)
+    return best[1] if best else None
+
+
+def _count_repeat(
+    one: TopicFile, said: UserText, memories: MemoryStore, session: str
+) -> RepeatedRule:
+    day = utc_day(said.at) if said.at else "unknown day"
+    days = [*reading.said_on(one.front), day][-MAX_SAID:]
+    changed = one.with_value(", ".join(days), SAID)
+    note = f"said again on {day}"
+    origin = Origin("save", Trust.AGENT, NAME, session, (said.source,), "Write", note)
+    memories.save(one.key, changed.data, origin)
+    times = len(days) + 1
+    counts: RuleCounts | None = None
+    if memories.project is not None:
+        store = RuleStore(memories, memories.project)
+        store.count([(one.key, rule_set.SAID)], said.at, session)
+        counts = store.counts().get(one.key) if times >= OFFERED else None
+    return RepeatedRule(one.key, times, said.source, _repeat_notice(changed, times, counts))
+
+
+def _repeat_notice(one: TopicFile, times: int, counts: RuleCounts | None) -> str:
+    """What a person is told where a rule was said too often."""
+    if times < OFFERED or (counts is not None and counts.of(rule_set.DECLINED)):
+        return ""
+    told = f"You have said this {times} times: {one.description or one.name}."
+    rule = compile_rule(one, own=True)
+    if rule is None:
+        return f"{told} It names no call to hold: add `applies_to` to {one.key} (docs/rules.md)"
+    offer = offer_of(rule, counts)
+    if offer is None:
+        return told
+    does = "has you asked before calls" if offer.level == ASK else "blocks calls"
+    return f"{told} `reverie memory rules level {one.key} {offer.level}` {does} that break it"
+
+
+def notices(repeats: Sequence[RepeatedRule]) -> list[Notice]:
+    """What is said of them."""
+    found: list[Notice] = []
+    for one in repeats:
+        found.append(Notice(NAME, f"said again, counted on {one.key} ({one.times} times)"))
+        if one.notice:
+            found.append(Notice("rules", one.notice, "warning"))
+    return found

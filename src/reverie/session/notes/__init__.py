@@ -1,1 +1,0 @@
-"""Layer 3 in a session: notes taken along the way."""

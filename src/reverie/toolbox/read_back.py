@@ -1,0 +1,370 @@
+"""ReadBack over stored and sealed content; Snip.
+
+ReadBack: what was stored out of the context, by its reference.
+
+A reference is the path, key or call id that a stored result was announced with, or
+whatever another source knows. The file is compared with the hash in its record: one that
+was deleted or changed since is said to be so. One answer has at most as many tokens as
+the setting allows; offset and limit read on, a query gives the lines that hold it. Lines have
+the numbers of the file; a very long one comes in parts, read on by column. It
+reads from the session's own project alone, whatever path a text names.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+from anyio import to_thread
+
+from reverie.errors import InvalidMessage, NotFound, PathRefused, StoreError
+from reverie.layers.tool_results import FOLDER
+from reverie.light import dataclass
+from reverie.store.files import Folder
+from reverie.store.fs import digest
+from reverie.store.paths import beneath
+from reverie.text.format import plural
+from reverie.toolbox.tool import (
+    Input,
+    ReferencedText,
+    StoredResults,
+    Tool,
+    ToolContext,
+    ToolFailed,
+    ToolOutput,
+)
+from reverie.transcript.blocks import parse, text_of
+from reverie.transcript.mentions import REFERENCE, reference
+from reverie.transcript.records import AssistantMessage, ResultDecided, UserMessage
+from reverie.transcript.view import Call, View
+
+LINE = 2_000
+_PARSED = 32 * 1024 * 1024
+_ANNOUNCED = re.compile(r"stored whole in (.+?)\\n")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRange:
+    """Which part of a text: from a line and column on, so many lines, perhaps only those with
+    a query."""
+
+    query: str
+    offset: int
+    column: int
+    limit: int | None
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """One stored file: its key in the project's folder, and the record it must match."""
+
+    key: str
+    record: ResultDecided | None
+
+
+async def read_back(value: Input, context: ToolContext) -> ToolOutput:
+    reference = str(value["reference"]).strip()
+    settings = context.settings
+    wanted = ReadRange(
+        str(value.get("query") or ""),
+        int(value.get("offset") or 1),
+        int(value.get("column") or 1),
+        value.get("limit"),
+        settings.collapse_reference * settings.text_bytes_per_token,
+    )
+    if context.stored is not None:
+        stored = context.stored
+        found = await to_thread.run_sync(
+            _read_stored, reference, wanted, stored, abandon_on_cancel=True
+        )
+        if found is not None:
+            return found
+    for source in context.sources:
+        known = await source.find(reference)
+        if known is not None:
+            text = io.BytesIO(known.text.encode("utf-8", "replace"))
+            return page(known.title, known.warning, text, wanted)
+    raise ToolFailed(
+        "nothing is stored under this reference",
+        where=reference[:200],
+        do="Use the path or the call's id from the result that was stored",
+    )
+
+
+def _read_stored(reference: str, wanted: ReadRange, stored: StoredResults) -> ToolOutput | None:
+    shelf = locate(reference, stored)
+    if shelf is None:
+        return None
+    try:
+        fd = stored.folder.open_read(shelf.key)
+    except NotFound:
+        raise ToolFailed("the stored file was deleted since", where=shelf.key) from None
+    with os.fdopen(fd, "rb") as file:
+        warning = _difference(shelf, stored)
+        return page(shelf.key, warning, _text(file, shelf.key), wanted)
+
+
+def locate(reference: str, stored: StoredResults) -> StoredFile | None:
+    """The file a reference names; None where it names none of this project's."""
+    records = {c: d for c, d in stored.view().decisions.items() if d.path}
+    if reference in records:
+        return StoredFile(_key(records[reference], stored), records[reference])
+    root, session = stored.folder.root, stored.session
+    path = os.path.normpath(os.path.join(root / session, reference))
+    base = os.path.realpath(root)
+    for start in (str(root), base):
+        if path.startswith(f"{start}/"):
+            key = path[len(start) + 1 :]
+            break
+    else:
+        return None
+    if FOLDER not in key.split("/")[:-1] or not _exists_or_known(key, stored, records):
+        return None
+    return StoredFile(key, next((r for r in records.values() if _key(r, stored) == key), None))
+
+
+def _exists_or_known(key: str, stored: StoredResults, records: dict[str, ResultDecided]) -> bool:
+    if any(_key(r, stored) == key for r in records.values()):
+        return True
+    try:
+        return stored.folder.exists(key)
+    except PathRefused:
+        return False
+
+
+def _key(record: ResultDecided, stored: StoredResults) -> str:
+    """Where a record's file lies: in this session, or in the one this is a copy of."""
+    own = f"{stored.session}/{record.path}"
+    if stored.folder.exists(own):
+        return own
+    announced = _ANNOUNCED.search(record.content)
+    if announced is not None:
+        path = stored.folder.root / announced[1]
+        if beneath(stored.folder.root, path):
+            return str(path.relative_to(stored.folder.root))
+    return own
+
+
+def _difference(shelf: StoredFile, stored: StoredResults) -> str:
+    if shelf.record is None:
+        return ""
+    try:
+        same = stored.folder.digest(shelf.key) == shelf.record.sha256
+    except StoreError as error:
+        return f"the stored file could not be checked: {error}"
+    return "" if same else "the stored file was changed since; this is what it holds now"
+
+
+def _text(file: BinaryIO, key: str) -> BinaryIO:
+    """A structured result as its text; anything else as it is."""
+    if not key.endswith(".json"):
+        return file
+    data = file.read(_PARSED)
+    try:
+        return io.BytesIO(text_of(parse(data.decode())).encode("utf-8", "replace"))
+    except (InvalidMessage, UnicodeDecodeError):
+        return io.BytesIO(data)
+
+
+@dataclass(frozen=True, slots=True)
+class LinePart:
+    """A line, or where it is very long one part of it: which line, and from which column."""
+
+    number: int
+    column: int
+    text: str
+
+    @property
+    def row(self) -> str:
+        return f"{self.number:6d}{'+' if self.column > 1 else ''}\t{self.text}"
+
+    def since(self, offset: int, column: int) -> LinePart | None:
+        """What of it stands at or behind a place; None where nothing does."""
+        if self.number != offset or self.column >= column:
+            return self if self.number >= offset else None
+        rest = self.text[column - self.column :]
+        return LinePart(self.number, column, rest) if rest else None
+
+
+def _parts(file: BinaryIO, longest: int) -> Iterator[LinePart]:
+    """Lines in bounded memory; one that is longer comes in parts, none of it lost."""
+    carried, number, column = b"", 1, 1
+    while piece := file.readline(longest - len(carried)):
+        data = carried + piece
+        ended = data.endswith(b"\n")
+        carried = b"" if ended else _half_a_character(data)
+        whole = data[: len(data) - len(carried)]
+        whole = whole.rstrip(b"\r\n") if ended else whole
+        text = whole.decode("utf-8", "replace").replace("\0", "�")
+        yield LinePart(number, column, text)
+        number, column = (number + 1, 1) if ended else (number, column + len(text))
+
+
+def _half_a_character(data: bytes) -> bytes:
+    """The bytes at the end that begin a character and do not finish it."""
+    for back in range(1, min(4, len(data)) + 1):
+        byte = data[-back]
+        if byte >= 0xC0:
+            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return data[-back:] if length > back else b""
+        if byte < 0x80:
+            break
+    return b""
+
+
+def page(title: str, warning: str, file: BinaryIO, wanted: ReadRange) -> ToolOutput:
+    needle = wanted.query.casefold()
+    rows = [f"[{title}{': ' + warning if warning else ''}]"]
+    used, lines = len(rows[0]), 0
+    for part in _parts(file, min(LINE, wanted.bytes // 2)):
+        lines = part.number
+        found = part.since(wanted.offset, wanted.column)
+        if found is None or (needle and needle not in found.text.casefold()):
+            continue
+        used += len(found.row.encode("utf-8", "replace")) + 1
+        full = wanted.limit is not None and len(rows) > wanted.limit
+        if full or (used > wanted.bytes and len(rows) > 1):
+            rows.append(f"[there is more; go on with {_place(found)}]")
+            break
+        rows.append(found.row)
+    if len(rows) == 1:
+        what = f"no line holds {wanted.query!r}" if needle else f"it has {plural(lines, 'line')}"
+        rows.append(f"[nothing: {what}]")
+    return ToolOutput("\n".join(rows))
+
+
+def _place(part: LinePart) -> str:
+    column = f" and column {part.column}" if part.column > 1 else ""
+    return f"offset {part.number}{column}"
+
+
+READ_BACK = Tool(
+    "ReadBack",
+    "Reads back what left the conversation, by the reference that stands in its place, such as "
+    "r:abc123: a call with its whole result, or a message. With "
+    "query, only the lines that hold that text, in either case. Lines keep their numbers; about "
+    "8,000 tokens come at once, and offset reads on.",
+    {
+        "type": "object",
+        "properties": {
+            "reference": {
+                "type": "string",
+                "description": "Such as r:abc123; or a stored path, a call's id",
+            },
+            "query": {"type": "string", "description": "Only lines that hold this text"},
+            "offset": {"type": "integer", "minimum": 1, "description": "The first line"},
+            "column": {"type": "integer", "minimum": 1, "description": "Where in a long line"},
+            "limit": {"type": "integer", "minimum": 1, "description": "How many lines at most"},
+        },
+        "required": ["reference"],
+        "additionalProperties": False,
+    },
+    read_back,
+    read_only=True,
+    limit=None,
+)
+
+
+# --- What left the context, found again by its short reference.
+#
+# `r:abc123` names a tool call of this session: its input as the model wrote it, its result whole,
+# from the transcript or from the file it was stored in, and what was said beside it. It may also
+# name a message, of the user's or the assistant's. A file that was deleted or changed since is
+# said to be. Nothing is written.
+
+
+@dataclass(frozen=True, slots=True)
+class SealedCalls:
+    """A `Source` for ReadBack over one session."""
+
+    view: Callable[[], View]
+    folder: Folder
+    session: str
+
+    async def find(self, reference: str) -> ReferencedText | None:
+        if not REFERENCE.fullmatch(reference):
+            return None
+        return await to_thread.run_sync(self.look, reference)
+
+    def look(self, wanted: str) -> ReferencedText | None:
+        """The same, for whoever may wait for a disk."""
+        view = self.view()
+        calls = [call for name, call in view.calls.items() if reference(name) == wanted]
+        found = [ReferencedText(f"{c.name} {c.id}", *self._whole(view, c)) for c in calls]
+        found += _messages(view, wanted)
+        if not found:
+            return None
+        return ReferencedText(
+            ", ".join(f.title for f in found),
+            "\n\n".join(f.text for f in found),
+            " ".join(f.warning for f in found if f.warning),
+        )
+
+    def _whole(self, view: View, call: Call) -> tuple[str, str]:
+        """A result and the call behind it, so that the result's lines have the numbers that its
+        file has; and a warning where it cannot be vouched for."""
+        asked = _input(view, call)
+        decision = view.decisions.get(call.id)
+        if decision is not None and decision.path:
+            text, warning = self._file(decision)
+        else:
+            text, warning = _result(view, call), ""
+        beside = f"\n\n[You said with it: {said}]" if (said := _beside(view, call)) else ""
+        return f"{text}\n\n[The call was {call.name} {asked}]{beside}", warning
+
+    def _file(self, decision: ResultDecided) -> tuple[str, str]:
+        try:
+            data = self.folder.read(f"{self.session}/{decision.path}")
+        except (NotFound, StoreError):
+            return "", "The stored result was deleted; run the tool again."
+        same = digest(data) == decision.sha256
+        warning = "" if same else "The stored result was changed since it was stored."
+        return data.decode("utf-8", "replace"), warning
+
+
+def _messages(view: View, wanted: str) -> list[ReferencedText]:
+    """Messages of that reference, whole: the user's, or answers of the assistant's."""
+    out: list[ReferencedText] = []
+    for entry in view.entries:
+        record = entry.record
+        if isinstance(record, UserMessage) and record.origin != "tool":
+            who = "user"
+        elif isinstance(record, AssistantMessage):
+            who = "assistant"
+        else:
+            continue
+        if reference(entry.id) == wanted:
+            text = "\n".join(b.text for b in record.blocks if not b.thinking)
+            out.append(ReferencedText(f"{who} message {entry.id}", text))
+    return out
+
+
+def _beside(view: View, call: Call) -> str:
+    """What the message of a call says beside it."""
+    entry = view.entries.find(call.message)
+    record = entry.record if entry else None
+    blocks = record.blocks if isinstance(record, AssistantMessage) else ()
+    return "\n".join(b.get("text") for b in blocks if b.type == "text" and not b.blank)
+
+
+def _input(view: View, call: Call) -> str:
+    entry = view.entries.find(call.message)
+    record = entry.record if entry else None
+    if not isinstance(record, AssistantMessage):
+        return ""
+    return next((text_of(b.value) for b in record.blocks if b.get("id") == call.id), "")
+
+
+def _result(view: View, call: Call) -> str:
+    """The result as it came: the transcript keeps what the context no longer shows."""
+    start = view.entries.place(call.message)
+    for entry in view.entries.since(start or 0):
+        if isinstance(entry.record, UserMessage):
+            for block in entry.record.blocks:
+                if block.type == "tool_result" and block.call == call.id:
+                    return text_of(block.value.get("content"))
+    return ""

@@ -1,1 +1,0 @@
-"""MCP servers of others, as tools of our agent. Loaded where a server is configured."""

@@ -1,1 +1,0 @@
-"""What must survive a compaction, and whether it did."""
