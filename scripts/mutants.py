@@ -265,7 +265,7 @@ def run_tests(
         # A changed file of the same size and second would be taken from the cache.
         "PYTHONDONTWRITEBYTECODE": "1",
         "REVERIE_SCALE": "small",
-        "REVERIE_DOORS": "1",  # a test that is named is run, whatever its tier
+        "REVERIE_INTEGRATION": "1",  # a test that is named is run, whatever its tier
         "REVERIE_SHARED": os.environ.get("REVERIE_SHARED") or str(ROOT.parent / "shared"),
     }
     options = ("-x", "-q", "--tb=line", *(part for name in UNUSED for part in ("-p", f"no:{name}")))
