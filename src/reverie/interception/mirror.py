@@ -374,6 +374,7 @@ class RenamedModel(WrappedModel):
 
 
 TAG = "system-reminder"
+_RAN = (rule_set.MATCHED, rule_set.BROKEN)
 
 
 class CallRules:
@@ -393,7 +394,10 @@ class CallRules:
         for part in parts:
             found = self._rules.look(*asked.body.called(part))
             known = known or (told_before(asked, decisions) if found else "")
-            text = _rule_reminder(found, known, events)
+            result = text_of(asked.body.content(part)) if found else ""
+            ran = [rule for rule in found if quote_rule(rule) not in result]  # no hook held it
+            events += [(rule.get("file", ""), did) for rule in ran for did in _RAN]
+            text = _rule_reminder(found, known)
             known += text
             out.append(rule_line(asked.tenant, part.call, part.key, text))
         if events:
@@ -401,12 +405,8 @@ class CallRules:
         return out
 
 
-def _rule_reminder(found: Sequence[CompiledRule], known: str, events: list[tuple[str, str]]) -> str:
-    fresh: list[CompiledRule] = []
-    for rule in found:
-        again = quote_rule(rule) in known
-        events.append((rule.get("file", ""), rule_set.BROKEN if again else rule_set.MATCHED))
-        fresh += [] if again else [rule]
+def _rule_reminder(found: Sequence[CompiledRule], known: str) -> str:
+    fresh = [rule for rule in found if quote_rule(rule) not in known]
     return frame_text(TAG, rules_text(fresh, ran=True)) if fresh else ""
 
 

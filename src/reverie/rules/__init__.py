@@ -8,11 +8,12 @@ __getattr__ = offered(
     __name__,
     {
         "calls": "CallContext parse",
-        "match": "CompiledRule FOLDER PackedRules breaks index_of pack_rules rule_file_name "
-        "rules_for_call says",
+        "literals": "clause_tokens compile_sentence table",
+        "match": "CompiledRule FOLDER PackedRules breaks index_of is_irrevocable pack_rules "
+        "rule_file_name rules_for_call says",
         "rule": "RuleHead read",
-        "rule_set": "BLOCKED BROKEN CHANGED HELD MATCHED RuleCounts RuleSet offer_of offers",
-        "sentence": "compile_sentence",
+        "rule_set": "BLOCKED BROKEN CHANGED HELD MATCHED RuleCounts RuleSet final_calls offer_of "
+        "offers",
         "shell_commands": "MAX_COMMANDS commands",
     },
 )

@@ -1,5 +1,7 @@
 from reverie.rules.calls import CallContext as CallContext
 from reverie.rules.calls import parse as parse
+from reverie.rules.literals import compile_sentence as compile_sentence
+from reverie.rules.literals import table as table
 from reverie.rules.match import FOLDER as FOLDER
 from reverie.rules.match import CompiledRule as CompiledRule
 from reverie.rules.match import PackedRules as PackedRules
@@ -20,6 +22,5 @@ from reverie.rules.rule_set import RuleCounts as RuleCounts
 from reverie.rules.rule_set import RuleSet as RuleSet
 from reverie.rules.rule_set import offer_of as offer_of
 from reverie.rules.rule_set import offers as offers
-from reverie.rules.sentence import compile_sentence as compile_sentence
 from reverie.rules.shell_commands import MAX_COMMANDS as MAX_COMMANDS
 from reverie.rules.shell_commands import commands as commands

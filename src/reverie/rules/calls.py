@@ -59,17 +59,30 @@ _PATCHED = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Mov
 
 
 class CallContext:
-    """Where a call is made. `resolve` gives the path that a path really is."""
+    """Where a call is made. `resolve` gives the path that a path really is, `project_of` the root
+    of the repository that a folder is in, or ""."""
 
-    __slots__ = ("cwd", "resolve", "root", "user")
+    __slots__ = ("cwd", "project_of", "resolve", "root", "user")
 
     def __init__(
-        self, cwd: str, root: str = "", user: str = "", resolve: Callable[[str], str] | None = None
+        self,
+        cwd: str,
+        root: str = "",
+        user: str = "",
+        resolve: Callable[[str], str] | None = None,
+        project_of: Callable[[str], str] | None = None,
     ) -> None:
         self.cwd = normal(cwd or "/")
         self.root = normal(root or cwd or "/")
         self.user = user.rstrip("/")
         self.resolve = resolve
+        self.project_of = project_of
+
+    def is_elsewhere(self, path: str) -> bool:
+        """Whether a path is in another project: what this one's rules say does not hold there."""
+        if self.project_of is None or f"{path}/".startswith((f"{self.root}/", f"{self.cwd}/")):
+            return False
+        return self.project_of(path) not in ("", self.root)
 
     def absolute(self, path: str, below: str = "") -> str:
         """A path as it is named in a call, absolute and without links, dots and tildes."""

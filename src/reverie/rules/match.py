@@ -37,13 +37,20 @@ if TYPE_CHECKING:
         commands: list[list[str]]
         has: list[list[list[str]]]  # all of these, each by one of its choices
         lacks: list[list[list[str]]]  # one of these is missing
+        unless: list[list[str]]  # commands that break nothing
         paths: list[str]
         spared: list[str]
         types: list[str]
         words: list[str]
 
+    class FinalCalls(TypedDict, total=False):
+        """Calls that cannot be taken back (`data/irrevocable.tsv`)."""
+
+        commands: list[list[str]]
+        tools: list[str]
+
 else:
-    CompiledRule = dict
+    CompiledRule = FinalCalls = dict
 
 OFF, REMIND, ASK, BLOCK = LEVELS = ("off", "remind", "ask", "block")
 MAX_TOKENS = 20_000
@@ -51,6 +58,9 @@ _EVERY = "*"
 _KINDS = {"bash": SHELL, "edit": WRITE, "fetch": "web", "task": "agent", "any": _EVERY}
 """Words by which people name a kind of tool, beside those of `ROLES`."""
 _BY_NAME = frozenset({"read", "write", "edit", "multiedit", "notebookedit", "grep", "glob"})
+
+_INFORMS = frozenset({"--version", "--help", "-V", "-h", "help", "version"})
+_SEARCHES = frozenset("grep egrep fgrep zgrep rg ag ack man which whereis type whatis".split())  # noqa: SIM905
 
 
 # --- one rule on one call
@@ -86,12 +96,19 @@ def _is_for(tool: str, call: ParsedCall) -> bool:
 def _holds(rule: CompiledRule, act: CallAction, call: ParsedCall, writing: bool) -> bool:
     if writing and call.role == SHELL and not act.written:
         return False
-    if (rule.get("commands") or rule.get("has") or rule.get("lacks")) and not _runs(rule, act):
+    on_command = rule.get("commands") or rule.get("has") or rule.get("lacks")
+    if on_command and (not _runs(rule, act) or call.place.is_elsewhere(act.cwd)):
         return False
     named = rule.get("paths") or rule.get("spared") or rule.get("types")
     if named and not _touches(rule, act, call, writing):
         return False
     words = rule.get("words", ())
+    if (
+        words
+        and not on_command
+        and any(name_of(view[0]) in _SEARCHES for view in act.views if view)
+    ):
+        return False  # what is looked for is not written
     return not words or any(says(act.text, w) and not says(act.before, w) for w in words)
 
 
@@ -105,7 +122,9 @@ def _touches(rule: CompiledRule, act: CallAction, call: ParsedCall, writing: boo
     for path in there:
         meant = not wanted or any(glob.fits(one, path, root, user) for one in wanted)
         typed = not types or path.rpartition(".")[2].lower() in types
-        if meant and typed and not any(glob.fits(one, path, root, user) for one in spared):
+        named = meant and typed and not any(glob.fits(one, path, root, user) for one in spared)
+        anywhere = any(one[:1] in "/~" for one in wanted or ())
+        if named and (anywhere or not call.place.is_elsewhere(path)):
             return True
     return False
 
@@ -113,10 +132,17 @@ def _touches(rule: CompiledRule, act: CallAction, call: ParsedCall, writing: boo
 def _runs(rule: CompiledRule, act: CallAction) -> bool:
     """Whether one way to read the command is one of those wanted, with and without its words."""
     commands = rule.get("commands", ())
+    if any(is_command(one, view) for one in rule.get("unless", ()) for view in act.views if view):
+        return False
     for view in act.views:
         if not view or (commands and not any(is_command(one, view) for one in commands)):
             continue
+        if not commands and name_of(view[0]) in _SEARCHES:
+            continue
         words = view[1:] if commands else view
+        asked = set(words) & _INFORMS
+        if asked and asked.issuperset(view[1:]) and not asked & _words_in(rule):
+            continue  # `pytest --version` runs no tests
         if not all(_any_of(words, one) for one in rule.get("has", ())):
             continue
         lacks = rule.get("lacks", ())
@@ -124,6 +150,21 @@ def _runs(rule: CompiledRule, act: CallAction) -> bool:
             continue
         return True
     return False
+
+
+def _words_in(rule: CompiledRule) -> set[str]:
+    """Every word that a rule's command and its options have."""
+    lines = [*rule.get("commands", ()), *(one for group in rule.get("has", ()) for one in group)]
+    return {word for line in lines for word in line}
+
+
+def is_irrevocable(call: ParsedCall, final: FinalCalls) -> bool:
+    """Whether a call cannot be taken back: one that commits, publishes, deletes or sends."""
+    views = [view for act in call.acts for view in act.views if view]
+    return any(is_command(one, view) for one in final.get("commands", ()) for view in views) or (
+        call.role == OTHER
+        and any(glob.star(one, call.tool.lower()) for one in final.get("tools", ()))
+    )
 
 
 def is_command(wanted: Sequence[str], words: Sequence[str]) -> bool:
@@ -171,8 +212,10 @@ def has_words(words: Sequence[str], wanted: Sequence[str]) -> bool:
 
 
 def _has_word(words: Sequence[str], wanted: str) -> bool:
-    if any(glob.star(wanted, word) for word in words):
+    if any(glob.star(wanted, word.removeprefix("+")) for word in words):
         return True
+    if any(word.rpartition(":")[2].removeprefix("refs/heads/") == wanted for word in words):
+        return True  # where `HEAD:main` goes
     if "/" not in wanted and any(glob.star(wanted, name_of(w)) for w in words if "/" in w):
         return any(sign in wanted for sign in "*.")  # a file's name, wherever it lies
     return any(word.partition("=")[2] == wanted for word in words)
@@ -335,6 +378,8 @@ def index_of(rules: Iterable[CompiledRule]) -> dict[str, list[int]]:
 VERSION = 1
 FOLDER = "compiled-rules"
 """Below home: one file for each project, and what hooks remember of a turn."""
+PERSONAL = "personal/"
+"""Before the file's name of a rule from the user's own memory, which holds in every project."""
 _LONGEST = 120
 
 
@@ -347,7 +392,13 @@ def rule_file_name(root: str) -> str:
     return f"{name[-_LONGEST:]}-{number:016x}"
 
 
-def pack_rules(root: str, folder: str, rules: Sequence[CompiledRule], by: str = "") -> bytes:
+def pack_rules(
+    root: str,
+    folder: str,
+    rules: Sequence[CompiledRule],
+    by: str = "",
+    final: FinalCalls | None = None,
+) -> bytes:
     """The file's bytes; `by` is the version that compiled the rules."""
     lines = [json.dumps(rule, ensure_ascii=False, separators=(",", ":")).encode() for rule in rules]
     places: list[int] = []
@@ -356,7 +407,7 @@ def pack_rules(root: str, folder: str, rules: Sequence[CompiledRule], by: str = 
         places.append(at)
         at += len(line) + 1
     head = {"v": VERSION, "root": root, "folder": folder, "at": places, "index": index_of(rules)}
-    head["by"] = by
+    head |= {"by": by, "final": final or {}}
     first = json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode()
     return b"\n".join([first, *lines, b""])
 
@@ -364,7 +415,7 @@ def pack_rules(root: str, folder: str, rules: Sequence[CompiledRule], by: str = 
 class PackedRules:
     """A compiled file, read: the index, and each rule when it is asked for."""
 
-    __slots__ = ("_body", "_places", "by", "folder", "index", "root")
+    __slots__ = ("_body", "_places", "by", "final", "folder", "index", "root")
 
     def __init__(self, data: bytes) -> None:
         """ValueError where this is no such file."""
@@ -375,6 +426,7 @@ class PackedRules:
         self.root: str = str(head["root"])  # pyright: ignore[reportUnknownArgumentType]
         self.folder: str = str(head["folder"])  # pyright: ignore[reportUnknownArgumentType]
         self.by: str = str(head.get("by", ""))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+        self.final: FinalCalls = head.get("final", {})  # pyright: ignore[reportUnknownMemberType]
         self.index: dict[str, list[int]] = head["index"]
         self._places: list[int] = head["at"]
 
@@ -395,6 +447,10 @@ class PackedRules:
 USER, TEAMS, UNVERIFIED = "user", "team", "unverified"
 _HELD = "Not run yet: this call goes against a rule from memory."
 _BLOCKED = "Not run: a rule of the user's forbids this call."
+WAITS = (
+    "Not run: a call before it in this answer was held by a rule. Make it again where it is still "
+    "wanted."
+)
 _AFTER = (
     "This call goes against a rule from memory, and was not held back. If it ran, put right what "
     "it did where that matters. Keep to the rule from here on."

@@ -14,11 +14,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, cast
 
 from reverie.light import dataclass
 from reverie.rules import rule as reading
 from reverie.rules.calls import CallContext, parse
+from reverie.rules.literals import compile_sentence, table
 from reverie.rules.match import (
     ASK,
     BLOCK,
@@ -28,15 +30,16 @@ from reverie.rules.match import (
     UNVERIFIED,
     USER,
     CompiledRule,
+    FinalCalls,
     index_of,
     rules_for_call,
 )
-from reverie.rules.sentence import compile_sentence
 from reverie.text.format import utc_day
 from reverie.topics.entry import TEAM, TopicFile
 
 MAX_TEXT = 2_000
-CONDITIONS = ("tools", "commands", "has", "lacks", "paths", "spared", "types", "words")
+_TELLING = ("commands", "has", "lacks", "paths", "words")
+CONDITIONS = ("tools", "commands", "has", "lacks", "unless", "paths", "spared", "types", "words")
 
 
 class RuleSet:
@@ -64,12 +67,28 @@ class RuleSet:
         root: str = "",
         user: str = "",
         resolve: Callable[[str], str] | None = None,
+        project_of: Callable[[str], str] | None = None,
     ) -> list[CompiledRule]:
         """The rules that a call would break."""
         if not self.rules:
             return []
-        call = parse(tool, given, CallContext(cwd, root, user, resolve))
+        call = parse(tool, given, CallContext(cwd, root, user, resolve, project_of))
         return rules_for_call(call, self.index, self.rules.__getitem__)
+
+
+@cache
+def final_calls() -> FinalCalls:
+    """Return the calls that cannot be taken back, from their table."""
+    rows = table("irrevocable")
+    lines = [one.split() for row in rows for one in row[1].split("|")]
+    return {"commands": lines, "tools": [one for row in rows for one in row[2].split("|")]}
+
+
+def same_calls(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Say whether two rules name the same calls, whatever their words are."""
+    return any(one.get(key) for key in _TELLING) and all(
+        one.get(key) == other.get(key) for key in _TELLING
+    )
 
 
 def compile_rule(one: TopicFile, *, own: bool, granted: bool | None = None) -> CompiledRule | None:
@@ -142,7 +161,8 @@ class RuleCounts:
     @property
     def is_overridden(self) -> bool:
         """Whether it was held, and the call made all the same, every time."""
-        return self.of(BROKEN) >= IGNORED and not self.of(CHANGED)
+        broken = self.of(BROKEN)
+        return broken >= max(IGNORED, self.of(HELD)) and not self.of(CHANGED)
 
     def after(self, day: str) -> RuleCounts:
         """What it did on the days after one."""
