@@ -179,7 +179,7 @@ def test_the_hook_loads_leaves_and_no_engine(ruled: Path) -> None:
     argv = [sys.executable, "-I", "-S", "-c", line]
     ran = subprocess.run(argv, capture_output=True, env=environ, check=True)
     loaded = json.loads(ran.stdout.decode().replace("'", '"'))
-    leaves = {"calls", "glob", "match", "shell", "shell_commands"}
+    leaves = {"calls", "glob", "match", "rule_file", "shell", "shell_commands"}
     assert {name.rpartition(".")[2] for name in loaded} == leaves | {"reverie", "rules", "text"}
 
 

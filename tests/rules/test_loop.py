@@ -9,8 +9,18 @@ from typing import Any
 import pytest
 
 from reverie.memory import set_level
-from reverie.rules import BLOCKED, BROKEN, CHANGED, HELD, MATCHED, PackedRules, pack_rules
-from reverie.store import MemoryStore, Project, RuleStore, compile_written
+from reverie.rules import PackedRules, pack_rules
+from reverie.store import (
+    BLOCKED,
+    BROKEN,
+    CHANGED,
+    HELD,
+    MATCHED,
+    MemoryStore,
+    Project,
+    RuleStore,
+    compile_written,
+)
 from reverie.world import Notice
 from tests.loop.stage import calls, opened, simulated
 from tests.rules.stage import (

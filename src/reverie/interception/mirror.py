@@ -34,7 +34,6 @@ from reverie.interception.identity import messages_of
 from reverie.interception.patches import InterceptedRequest
 from reverie.interception.scan import ScannedPart
 from reverie.light import dataclass
-from reverie.rules import rule_set
 from reverie.rules.match import CompiledRule, quote_rule, rules_text
 from reverie.session.attachments import frame_text
 from reverie.session.context import index_files, young_memories
@@ -47,6 +46,7 @@ from reverie.settings.catalog import Settings
 from reverie.store.home import claim_address
 from reverie.store.memory_store import MemoryStore
 from reverie.store.project import Project
+from reverie.store.rules_ledger import BROKEN, MATCHED
 from reverie.topics.instructions import render
 from reverie.transcript.blocks import Block, text_block, text_of
 from reverie.transcript.records import (
@@ -374,7 +374,7 @@ class RenamedModel(WrappedModel):
 
 
 TAG = "system-reminder"
-_RAN = (rule_set.MATCHED, rule_set.BROKEN)
+_RAN = (MATCHED, BROKEN)
 
 
 class CallRules:

@@ -9,11 +9,9 @@ __getattr__ = offered(
     {
         "calls": "CallContext parse",
         "literals": "clause_tokens compile_sentence table",
-        "match": "CompiledRule FOLDER PackedRules breaks index_of is_irrevocable pack_rules "
-        "rule_file_name rules_for_call says",
+        "match": "CompiledRule breaks is_irrevocable says",
         "rule": "RuleHead read",
-        "rule_set": "BLOCKED BROKEN CHANGED HELD MATCHED RuleCounts RuleSet final_calls offer_of "
-        "offers",
-        "shell_commands": "MAX_COMMANDS commands",
+        "rule_file": "FOLDER PackedRules index_of pack_rules rule_file_name rules_for_call",
+        "rule_set": "RuleSet final_calls",
     },
 )

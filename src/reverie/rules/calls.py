@@ -7,7 +7,7 @@ cannot be read is left out; nothing raises. A leaf: it imports its neighbours al
 
 from __future__ import annotations
 
-from reverie.rules.shell_commands import ShellCommand, commands, join_path
+from reverie.text.shell_commands import ShellCommand, commands, join_path
 
 TYPE_CHECKING = False  # as `typing` has it, without importing it
 

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from reverie.light import dataclass, pattern
 from reverie.rules.calls import WRITE, CallContext, parse
 from reverie.rules.match import CompiledRule, breaks
-from reverie.rules.shell_commands import commands, is_option
+from reverie.text.shell_commands import commands, is_option
 
 MAX_SENTENCE = 600
 COMMAND, OPTION, PATH, CODE, BRANCH, PLACE, WORD = (

@@ -23,7 +23,7 @@ from reverie.errors import InvalidInput
 from reverie.light import dataclass
 from reverie.rules.calls import OTHER, SHELL
 from reverie.rules.match import ASK, BLOCK, LEVELS, REMIND, CompiledRule, is_command, kind_of
-from reverie.rules.shell_commands import commands, is_option
+from reverie.text.shell_commands import commands, is_option
 from reverie.topics.frontmatter import Frontmatter, parse_frontmatter
 from reverie.topics.manifest import SAID
 

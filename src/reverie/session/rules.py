@@ -22,7 +22,6 @@ from anyio import to_thread
 
 from reverie.errors import InvalidMessage
 from reverie.light import dataclass
-from reverie.rules import rule_set
 from reverie.rules.calls import CallContext
 from reverie.rules.calls import parse as parse_call
 from reverie.rules.match import (
@@ -36,6 +35,7 @@ from reverie.rules.match import (
 )
 from reverie.rules.rule_set import RuleSet, final_calls
 from reverie.session.attachments import frame_text
+from reverie.store import rules_ledger
 from reverie.store.home import canonical_root
 from reverie.store.memory_store import MemoryStore
 from reverie.store.rules import RuleStore
@@ -183,19 +183,23 @@ class TurnRules:
     def _count_rule(self, found: Iterable[CompiledRule], stops: Sequence[CompiledRule]) -> None:
         for rule in found:
             file, level = rule.get("file", ""), rule.get("level", REMIND)
-            self.events.append((file, rule_set.MATCHED))
+            self.events.append((file, rules_ledger.MATCHED))
             if rule in stops:
-                self.events.append((file, rule_set.HELD if level == REMIND else rule_set.BLOCKED))
+                self.events.append(
+                    (file, rules_ledger.HELD if level == REMIND else rules_ledger.BLOCKED)
+                )
             elif level == ASK:
-                self.events.append((file, rule_set.ASKED))
+                self.events.append((file, rules_ledger.ASKED))
             elif not stops:  # it runs: held before, or too late in the turn
-                self.events.append((file, rule_set.BROKEN))
+                self.events.append((file, rules_ledger.BROKEN))
                 if file in self.shown:
                     self.shown[file] += 1
 
     async def ended(self) -> None:
         """The turn is over: what was held and not made again was changed."""
-        changed = [(file, rule_set.CHANGED) for file, broken in self.shown.items() if not broken]
+        changed = [
+            (file, rules_ledger.CHANGED) for file, broken in self.shown.items() if not broken
+        ]
         events, self.events, self.shown = [*self.events, *changed], [], {}
         if events:
             at, store = self.now(), self.rules.store

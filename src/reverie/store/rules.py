@@ -24,30 +24,21 @@ from reverie import __version__
 from reverie.errors import NotFound, ReverieError, StoreError
 from reverie.light import dataclass
 from reverie.rules import rule as reading
-from reverie.rules import rule_set
-from reverie.rules.match import (
-    ASK,
-    BLOCK,
-    FOLDER,
-    OFF,
-    PERSONAL,
-    CompiledRule,
-    PackedRules,
-    pack_rules,
-    rule_file_name,
-)
+from reverie.rules.match import ASK, BLOCK, OFF, CompiledRule
 from reverie.rules.rule import contradictions, faults_in
+from reverie.rules.rule_file import FOLDER, PERSONAL, PackedRules, pack_rules, rule_file_name
 from reverie.rules.rule_set import (
     CONDITIONS,
-    MATCHED,
-    RuleCounts,
     RuleSet,
     compile_rule,
     conditions_of,
+    final_calls,
 )
+from reverie.store import rules_ledger
 from reverie.store.files import Folder
 from reverie.store.home import personal_project
 from reverie.store.memory_store import MemoryStore
+from reverie.store.rules_ledger import MATCHED, RuleCounts
 from reverie.text.format import utc_day
 from reverie.topics import frontmatter
 from reverie.topics.entry import TEAM, TopicFile, is_topic
@@ -129,9 +120,7 @@ class RuleStore:
         self._files.write(f"{self._name}.rules", self._pack_rules(rules), durable=False)
 
     def _pack_rules(self, rules: Sequence[CompiledRule]) -> bytes:
-        return pack_rules(
-            self._root, str(self._memories.root), rules, COMPILER, rule_set.final_calls()
-        )
+        return pack_rules(self._root, str(self._memories.root), rules, COMPILER, final_calls())
 
     def _exists(self, key: str) -> bool:
         return self._memories.folder.exists(key)
@@ -235,7 +224,7 @@ class RuleStore:
         with contextlib.suppress(StoreError):
             for file, event in events:
                 name = own if file.startswith(PERSONAL) else self._name
-                line = rule_set.line(file.removeprefix(PERSONAL), event, at, session)
+                line = rules_ledger.line(file.removeprefix(PERSONAL), event, at, session)
                 self._files.append_line(f"{name}.ledger", line)
 
     def counts(self) -> dict[str, RuleCounts]:
@@ -245,10 +234,12 @@ class RuleStore:
             data = self._files.read(key, MAX_FILE)
         except (NotFound, StoreError):
             return {}
-        found = rule_set.sum_by_rule(data)
+        found = rules_ledger.sum_by_rule(data)
         if len(data) > MAX_LEDGER:
             with contextlib.suppress(StoreError):
-                self._files.write(key, rule_set.compact_ledger(list(found.values())), durable=False)
+                self._files.write(
+                    key, rules_ledger.compact_ledger(list(found.values())), durable=False
+                )
         return found
 
 

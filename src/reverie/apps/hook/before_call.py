@@ -77,7 +77,7 @@ def answer_event(event: dict[str, Any]) -> dict[str, Any] | None:
     """What to answer to an event, or nothing."""
     home, cwd = _home(), os.path.realpath(str(event.get("cwd") or os.getcwd()))
     _leaves()
-    from reverie.rules.match import FOLDER, PERSONAL, PackedRules, rule_file_name
+    from reverie.rules.rule_file import FOLDER, PERSONAL, PackedRules, rule_file_name
 
     folder = os.path.join(home, FOLDER)
     sources: list[
@@ -102,7 +102,8 @@ def _decide(
     event: dict[str, Any], sources: list[tuple[Any, str, str]], folder: str, cwd: str
 ) -> dict[str, Any] | None:
     from reverie.rules.calls import CallContext, parse
-    from reverie.rules.match import ASK, BLOCK, REMIND, WAITS, is_irrevocable, rules_for_call
+    from reverie.rules.match import ASK, BLOCK, REMIND, WAITS, is_irrevocable
+    from reverie.rules.rule_file import rules_for_call
 
     tool, given = str(event.get("tool_name") or ""), event.get("tool_input")
     held = _ShownRules(folder, event)

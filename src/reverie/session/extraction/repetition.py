@@ -14,13 +14,14 @@ from collections.abc import Sequence
 from reverie.errors import NotFound, ReverieError, StoreError
 from reverie.light import dataclass, pattern
 from reverie.rules import rule as reading
-from reverie.rules import rule_set
 from reverie.rules.literals import compile_sentence
 from reverie.rules.match import ASK
-from reverie.rules.rule_set import OFFERED, RuleCounts, compile_rule, offer_of, same_calls
+from reverie.rules.rule_set import compile_rule, same_calls
 from reverie.session.extraction.trigger import NAME, UserText
 from reverie.store.memory_store import MemoryStore
 from reverie.store.rules import RuleStore
+from reverie.store.rules_ledger import DECLINED, OFFERED, RuleCounts, offer_of
+from reverie.store.rules_ledger import SAID as SAID_AGAIN
 from reverie.text.format import utc_day
 from reverie.topics.entry import TEAM, TopicFile
 from reverie.topics.manifest import SAID
@@ -141,14 +142,14 @@ def _count_repeat(
     counts: RuleCounts | None = None
     if memories.project is not None:
         store = RuleStore(memories, memories.project)
-        store.count([(one.key, rule_set.SAID)], said.at, session)
+        store.count([(one.key, SAID_AGAIN)], said.at, session)
         counts = store.counts().get(one.key) if times >= OFFERED else None
     return RepeatedRule(one.key, times, said.source, _repeat_notice(changed, times, counts))
 
 
 def _repeat_notice(one: TopicFile, times: int, counts: RuleCounts | None) -> str:
     """What a person is told where a rule was said too often."""
-    if times < OFFERED or (counts is not None and counts.of(rule_set.DECLINED)):
+    if times < OFFERED or (counts is not None and counts.of(DECLINED)):
         return ""
     told = f"You have said this {times} times: {one.description or one.name}."
     rule = compile_rule(one, own=True)
