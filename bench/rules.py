@@ -33,7 +33,6 @@ FOUND, FALSE, FOREIGN, HOOK = 0.90, 0.02, 0.001, 60.0
 SENTENCE = (
     0.5  # the bar; half it was made on: .585, held back: .406 (the word tables: .707, .406)
 )
-EVERYWHERE = 0.01  # 27 of 3,965 calls, 24 of them of two rules that name just these
 
 
 def head_of(applies: dict[str, Any]) -> str:
@@ -223,20 +222,21 @@ def measure(out: Path) -> Iterator[Figure]:
         got = foreign(rows, sessions)
         yield at_most(
             "rules.foreign",
-            f"{got['rules']} rules of another project: calls of recorded sessions that are held",
+            f"{got['rules']} rules of other projects, as if they were the user's own: calls of "
+            "recorded sessions that are held",
+            share(got["everywhere"], got["calls"]),
+            FOREIGN,
+            "share",
+            got["calls"],
+            why="two rules ('never npm', 'npx forbidden') meet projects that use just these",
+        )
+        yield at_most(
+            "rules.elsewhere",
+            "the same rules in another project's memory: calls that the hook holds",
             share(got["held"], got["calls"]),
             FOREIGN,
             "share",
             got["calls"],
-        )
-        yield at_most(
-            "rules.everywhere",
-            "the same rules as the user's own, which hold in every project",
-            share(got["everywhere"], got["calls"]),
-            EVERYWHERE,
-            "share",
-            got["calls"],
-            why="two rules ('never npm', 'npx forbidden') meet projects that use just these",
         )
     for count in (10, 10_000):
         bare, spent = hook(count)

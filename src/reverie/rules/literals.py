@@ -19,7 +19,7 @@ from reverie.rules.calls import WRITE, CallContext, parse
 from reverie.rules.match import CompiledRule, breaks
 from reverie.text.shell_commands import commands, is_option
 
-MAX_SENTENCE = 600
+MAX_SENTENCE = 600  # the longest rule of tests/fixtures/rules has 89 characters
 COMMAND, OPTION, PATH, CODE, BRANCH, PLACE, WORD = (
     "command", "option", "path", "code", "branch", "place", "word",
 )  # fmt: skip
@@ -36,7 +36,7 @@ _VERBS = {
     COMMAND: {"run"}, OPTION: {"run", "write"}, PATH: {"touch", "read"}, CODE: {"write"},
     BRANCH: {"run"},
 }  # fmt: skip
-_MOST_WORDS = 5
+_MOST_WORDS = 5  # the longest cue of words.tsv
 _SENTENCE = pattern(r"[.!?;](?=\s|$)|[。！？；\n]")
 _CLAUSE = pattern(
     r"[,:](?=[\s`]|[^\x00-\x7f]|$)|(?<=[`\u2e80-\uffff]),|[：，、（）]|\s\((?!`)|\)(?=[\s.,;:]|$)"
