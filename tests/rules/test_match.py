@@ -20,9 +20,10 @@ from reverie.rules import (
     rules_for_call,
     says,
 )
+from reverie.store import RuleStore
 from reverie.text import MAX_CHOICES, choices, fits
-from reverie.topics import parse_frontmatter
-from tests.rules.stage import USER, memories_in
+from reverie.topics import Origin, Trust, parse_frontmatter
+from tests.rules.stage import USER, memories_in, project_of
 
 ROOT = "/home/user/project"
 
@@ -338,6 +339,8 @@ def test_what_cannot_match_is_refused_when_saved(tmp_path: Path, text: str, valu
         assert refused.value.where == "x.md"
         assert "applies_to" in refused.value.do
         assert not memories.folder.exists("x.md")
+        memories.save("y.md", data, Origin("import", Trust.USER))  # nothing is lost on the way in
+        assert RuleStore(memories, project_of(tmp_path)).book().rules == ()
         (memories.root / "x.md").write_bytes(data)  # as an older version saved it
         memories.save("x.md", data.replace(b"A rule.", b"Our rule."), USER)
         assert b"Our rule." in memories.folder.bytes_of("x.md")
