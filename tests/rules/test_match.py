@@ -317,6 +317,7 @@ def test_what_a_call_does_in_another_project_breaks_no_rule_of_this_one() -> Non
     assert breaks_it(env, "cat .env")
     assert not breaks_it(env, "cat ../other/.env")
     assert breaks_it("applies_to: {paths: ~/other/.env}", "cat ../other/.env")
+    assert runs("applies_to: {command: chmod, has: +x}", "chmod +x a.sh")
 
 
 @pytest.mark.spec("B20.applies-to")

@@ -80,7 +80,8 @@ class CallContext:
 
     def is_elsewhere(self, path: str) -> bool:
         """Whether a path is in another project: what this one's rules say does not hold there."""
-        if self.project_of is None or f"{path}/".startswith((f"{self.root}/", f"{self.cwd}/")):
+        own = tuple(one.rstrip("/") + "/" for one in (self.root, self.cwd))
+        if self.project_of is None or "\0" in path or f"{path}/".startswith(own):
             return False
         return self.project_of(path) not in ("", self.root)
 

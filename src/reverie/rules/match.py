@@ -207,7 +207,7 @@ def has_words(words: Sequence[str], wanted: Sequence[str]) -> bool:
 
 
 def _has_word(words: Sequence[str], wanted: str) -> bool:
-    if any(glob.star(wanted, word.removeprefix("+")) for word in words):
+    if any(glob.star(wanted, one) for word in words for one in (word, word.removeprefix("+"))):
         return True
     if any(word.rpartition(":")[2].removeprefix("refs/heads/") == wanted for word in words):
         return True  # where `HEAD:main` goes
