@@ -277,6 +277,19 @@ def test_a_bar_or_a_list_means_either_in_every_key(
     assert held(f"applies_to:\n  {text}", tool, given)
 
 
+@pytest.mark.spec("B20.applies-to")
+def test_choices_are_spared_together_and_two_options_are_both_wanted() -> None:
+    assert head("applies_to: {tool: write, paths: '!a/**|b/**'}").rule.get("spared") == [
+        "a/**",
+        "b/**",
+    ]
+    for paths in ("['*.py', '*.{ts,tsx}']", "legacy", "src/**"):
+        assert not head(f"applies_to: {{paths: {paths}, file_type: ts}}").faults
+    both = "applies_to: {command: rm, has: [-r, -f]}"
+    assert runs(both, "rm -rf a")
+    assert not runs(both, "rm -r a")
+
+
 @pytest.mark.spec("B20.match")
 def test_a_command_run_by_another_is_spared_where_the_rule_says_so() -> None:
     rule = "applies_to: {command: pytest, unless: uv run|poetry run}"

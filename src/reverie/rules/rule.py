@@ -23,7 +23,7 @@ from reverie.errors import InvalidInput
 from reverie.light import dataclass
 from reverie.rules.calls import OTHER, SHELL
 from reverie.rules.match import ASK, BLOCK, LEVELS, REMIND, CompiledRule, is_command, kind_of
-from reverie.text.shell_commands import commands, is_option
+from reverie.text.shell_commands import commands
 from reverie.topics.frontmatter import Frontmatter, parse_frontmatter
 from reverie.topics.manifest import SAID
 
@@ -96,7 +96,10 @@ def either(text: str) -> list[str]:
 
 
 def _alternatives(key: str, text: str) -> list[str]:
-    return [text] if key == "words" and "||" in text else either(text)  # `a || b` is code
+    if key == "words" and "||" in text:  # code
+        return [text]
+    spared = "!" if key == "paths" and text.startswith("!") else ""
+    return [spared + one for one in either(text.removeprefix(spared))]
 
 
 def refuse_faults(key: str, data: bytes, before: bytes = b"") -> None:
@@ -239,21 +242,17 @@ def _join_forms(groups: list[list[list[str]]]) -> list[list[list[str]]]:
     """Join an option and its one letter: a list of `--force` and `-f` means either of them."""
     found: list[list[list[str]]] = []
     for group in groups:
+        pairs = ((known, *sorted((known[0][0], group[0][0]), key=len)) for known in found)
         same = [
             known
-            for known in found
-            if is_option(group[0][0]) and _is_form(known[0][0], group[0][0])
+            for known, short, long in pairs
+            if long.startswith(f"-{short}") and short[0] == "-" and len(short) == 2
         ]
         if same:
             same[0].extend(group)
         else:
             found.append(group)
     return found
-
-
-def _is_form(one: str, other: str) -> bool:
-    short, long = sorted((one, other), key=len)
-    return len(short) == 2 and long.startswith("--") and long[2:3] == short[1]
 
 
 def words_of(line: str) -> list[str]:
@@ -281,10 +280,9 @@ def faults_of(rule: CompiledRule) -> list[str]:
         for one in rule.get("spared", ())
         if one in rule.get("paths", ())
     ]
-    ends = {one.rpartition(".")[2] for one in rule.get("paths", ()) if "." in one and "*." in one}
-    ends -= {one for one in ends if not one.isalnum()}
-    named = all("*." in one for one in rule.get("paths", ()))
-    if ends and named and rule.get("types") and not ends & set(rule.get("types", ())):
+    ends = [one.lower().rpartition("*.")[1:] for one in rule.get("paths", ())]
+    types = rule.get("types", ())
+    if types and ends and all(sign and one.isalnum() and one not in types for sign, one in ends):
         found.append("it can never hold: its paths and its file types exclude each other")
     spaced = [one for one in (*rule.get("tools", ()), *rule.get("types", ())) if " " in one]
     found += [f"it can never hold: `{one[:80]}` has a space" for one in spaced]
