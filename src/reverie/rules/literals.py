@@ -172,10 +172,11 @@ def _goes_on(token: RuleToken, clause: Sequence[RuleToken]) -> bool:
 
 
 def _of_clause(tokens: list[RuleToken], around: frozenset[str]) -> FoundRule | None:
+    rows = {kind: "".join(token.letter(kind) for token in tokens) for kind in _VERBS}
     for _, about, letters, effect, *_ in table("shapes"):
         for kind in about.split():
-            row = "".join(token.letter(kind) for token in tokens)
-            found = re.fullmatch(letters, row) if "O" in row or "b" in row else None
+            named = ("b" if kind == BRANCH else "O") in rows[kind]
+            found = re.fullmatch(letters, rows[kind]) if named else None
             if found is not None:
                 part = {name: tokens[slice(*found.span(name))] for name in found.groupdict()}
                 objects = [one for one in part["o"] if "also" not in one.kinds]
