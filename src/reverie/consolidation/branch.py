@@ -14,14 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from reverie.consolidation.facts import (
-    Fact,
-    LostFact,
-    RemovalReason,
-    Tombstone,
-    fact_verdict,
-    facts_of,
-)
+from reverie.consolidation.facts import Fact, LostFact, fact_verdict, facts_of
+from reverie.consolidation.folder import TrustIn, by_agent
+from reverie.consolidation.reasons import RemovalReason, Tombstone
 from reverie.errors import SecretFound
 from reverie.light import dataclass
 from reverie.rules import rule
@@ -40,7 +35,6 @@ FolderFiles: TypeAlias = Mapping[str, bytes]
 FaultKind: TypeAlias = Literal[
     "fact lost", "index", "limits", "secret", "instruction", "size", "name", "log", "rule"
 ]
-TrustIn: TypeAlias = Callable[[str], Trust]
 FROM = 0.6
 """Share of a line's words that a line of the folder must have to be what it was made from."""
 _HOSTILE = frozenset({"override", "secrecy", "role", "exfiltration", "secrets", "hidden"})
@@ -81,10 +75,6 @@ class BranchDiff:
 
     faults: tuple[BranchFault, ...] = ()
     tombstones: tuple[Tombstone, ...] = ()
-
-
-def by_agent(_: str) -> Trust:
-    return Trust.AGENT
 
 
 def judged_once(

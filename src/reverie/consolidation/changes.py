@@ -9,19 +9,15 @@ back where it was lost.
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reverie.consolidation.branch import (
-    BranchFault,
-    FolderFiles,
-    TrustIn,
-    by_agent,
-    changed_keys,
-    judged_once,
-)
-from reverie.consolidation.facts import RemovalReason, Tombstone, facts_of
-from reverie.consolidation.text_checks import linked_files
+from reverie.consolidation.branch import BranchFault, FolderFiles, changed_keys, judged_once
+from reverie.consolidation.facts import facts_of
+from reverie.consolidation.folder import TrustIn, by_agent
+from reverie.consolidation.reasons import RemovalReason, Tombstone
 from reverie.topics import index as indexes
 from reverie.topics.entry import INDEX, decode_text, index_of, is_index, is_topic
 from reverie.topics.manifest import IndexLimits
@@ -119,12 +115,18 @@ def _renamed_links(
     """A file whose links follow another that came or went belongs to it."""
     fresh = {key for key in keys if (key in base) != (key in work)}
     for key in keys:
-        old, new = (
-            linked_files(key, decode_text(base.get(key, b""))),
-            linked_files(key, decode_text(work.get(key, b""))),
-        )
-        for target in (old ^ new) & fresh:
+        for target in (_links(key, base) ^ _links(key, work)) & fresh:
             yield key, target
+
+
+_LINK = re.compile(r"\]\(<?([^()\s<>#]+)")
+
+
+def _links(key: str, state: FolderFiles) -> set[str]:
+    """The files that a file links to, by their keys."""
+    below = posixpath.dirname(key)
+    found = _LINK.findall(decode_text(state.get(key, b"")))
+    return {posixpath.normpath(posixpath.join(below, target)) for target in found}
 
 
 @dataclass(slots=True)

@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 
-from reverie.consolidation.facts import DropReason, RemovalReason
 from reverie.consolidation.folder import passages
+from reverie.consolidation.reasons import DropReason, RemovalReason
 from reverie.consolidation.text_checks import names_subject, same_words
 from reverie.light import dataclass
 from reverie.text.tokens import split_terms
@@ -90,7 +90,7 @@ class Pointers:
         topics = (key for key in {*self.files, *self.unread} if _is_own(key, self.key))
         return {key.removeprefix(self.below): key for key in sorted(topics)}
 
-    def mend(self) -> list[TopicEdit]:
+    def repair(self) -> list[TopicEdit]:
         before = self.files.get(self.key, b"")
         data = self._contents(before)
         data = self._lines(indexes.parse_index(data))

@@ -20,10 +20,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from reverie.consolidation.edits import FixResult
-from reverie.consolidation.facts import RemovalReason, reasons_block
+from reverie.consolidation.reasons import RemovalReason, reasons_block
 from reverie.consolidation.fixes import files_after, fix_folder
 from reverie.consolidation.folder import logs
-from reverie.consolidation.lint import CheckInput, LintReport, check
+from reverie.consolidation.folder import CheckInput
+from reverie.consolidation.lint import LintReport, check
 from reverie.embedded import history
 from reverie.embedded.history import ConversationHistory, PastCall, call_block
 from reverie.errors import ScanFailed

@@ -40,8 +40,8 @@ from reverie.topics.versions import Origin, Version, trust_in
 
 if TYPE_CHECKING:
     from reverie.consolidation.edits import FixResult
-    from reverie.consolidation.lint import CheckInput, LintFinding, LintReport, TrustIn
-    from reverie.consolidation.text_checks import Present
+    from reverie.consolidation.folder import CheckInput, Present, TrustIn
+    from reverie.consolidation.lint import LintFinding, LintReport
     from reverie.topics.claims import Claim
     from reverie.topics.entry import TopicFile
 
@@ -78,7 +78,8 @@ class MemoryFix:
 
 def check_memory(memories: MemoryStore | None, place: Project) -> LintReport:
     """The faults of a project's memory, and its score."""
-    from reverie.consolidation.lint import CheckInput, check
+    from reverie.consolidation.folder import CheckInput
+    from reverie.consolidation.lint import check
 
     return check(CheckInput({}) if memories is None else _input(memories, place))
 
@@ -96,7 +97,7 @@ def report_value(report: LintReport) -> dict[str, Any]:
 
 def _finding(one: LintFinding) -> dict[str, Any]:
     found = {"kind": one.kind, "file": one.file, "line": one.line, "evidence": one.evidence}
-    return found | {"with": one.with_file, "rule": one.rule, "fixable": one.fix is not None}
+    return found | {"with": one.with_file, "rule": one.rule, "fixable": one.fixable}
 
 
 # --- looking
@@ -104,7 +105,7 @@ def _finding(one: LintFinding) -> dict[str, Any]:
 
 def _input(memories: MemoryStore, place: Project) -> CheckInput:
     """The folder as a check sees it, and the repository beside it."""
-    from reverie.consolidation.lint import CheckInput
+    from reverie.consolidation.folder import CheckInput
 
     files: dict[str, bytes] = {}
     unread: set[str] = set()

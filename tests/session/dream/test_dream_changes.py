@@ -259,7 +259,7 @@ async def test_daily_logs_with_a_rule_of_the_user(stage: Stage) -> None:
     ]
     entry = TopicFile(rule, after[rule])
     assert entry.type == "feedback"
-    assert "**Why:** support is not there at weekends" in entry.body
+    assert "because support is not there at weekends (2026-03-04)" in entry.body
     assert stage.memories.trust(rule) is Trust.USER
     every = b"".join(data for name, data in after.items() if is_topic(name))
     assert b"was rebuilt yesterday by Pavel (2026-03-04)" in every

@@ -274,7 +274,7 @@ def _tell(report: LintReport, done: MemoryFix, fix: bool) -> None:
         names = line(reveal(", ".join(report.unlooked)), 120)
         told = plural(len(report.unlooked), "name")
         note(f"There was no time to look for {told} in the repository: {names}")
-    fixable = sum(one.fix is not None for one in report.findings)
+    fixable = sum(one.fixable for one in report.findings)
     if fixable and not fix:
         note(f"{plural(fixable, 'fault')} can be fixed: `reverie memory check --fix`")
 

@@ -27,7 +27,7 @@ import reverie
 from reverie.concurrency import alone
 from reverie.consolidation import branch as branches
 from reverie.consolidation.changes import BranchVerdict, change_verdict
-from reverie.consolidation.facts import Tombstone, reasons_in
+from reverie.consolidation.reasons import Tombstone, reasons_in
 from reverie.light import dataclass
 from reverie.secrets.scanner import remove_secrets
 from reverie.session import worker as forks
