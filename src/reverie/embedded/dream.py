@@ -20,11 +20,10 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from reverie.consolidation.edits import FixResult
-from reverie.consolidation.reasons import RemovalReason, reasons_block
 from reverie.consolidation.fixes import files_after, fix_folder
-from reverie.consolidation.folder import logs
-from reverie.consolidation.folder import CheckInput
+from reverie.consolidation.folder import CheckInput, logs
 from reverie.consolidation.lint import LintReport, check
+from reverie.consolidation.reasons import RemovalReason, reasons_block
 from reverie.embedded import history
 from reverie.embedded.history import ConversationHistory, PastCall, call_block
 from reverie.errors import ScanFailed

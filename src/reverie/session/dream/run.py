@@ -229,6 +229,7 @@ class DreamRun:
         self.worker = worker = await self._spawn_worker()
         guards = replace(self.dreamer.guards, context=lambda: self._context(worker))
         tools = guards(spec, also_readable=(self.branch.work, self.library.path))
+        tools.note_shown(self.branch.work, spec.instruction, self.base.get)
         try:
             result = await forks.run(worker, spec, self.dreamer.model, tools, self._saw)
             for _ in range(0 if self.dreamer.model.capabilities.free else RETRIES):
