@@ -39,7 +39,7 @@ from reverie.text.safety import strip
 from reverie.text.stems import stem
 from reverie.text.tokens import SMALL, plain, split_terms
 from reverie.topics import index as indexes
-from reverie.topics.entry import decode_text, is_cut, is_index, uncut
+from reverie.topics.entry import INDEX, decode_text, is_cut, is_index, uncut
 from reverie.topics.frontmatter import MAX_BYTES
 from reverie.topics.frontmatter import parse_frontmatter as parse_head
 
@@ -96,6 +96,7 @@ class Fact:
     plain: str
     kind: PassageKind = "sentence"
     title: bool = False  # a title, a description or a line of an index
+    about: str = ""  # the memory that a line of an index leads to
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,8 @@ def _of_index(text: str, file: str) -> Iterator[Fact]:
         said = row.strip() if pointer is None else f"{pointer.title} — {pointer.hook}".strip(" —")
         if plain(said):
             kind = "heading" if row.lstrip().startswith("#") else "item"
-            yield Fact(file, number, said, plain(said), kind, pointer is not None)
+            about = file.removesuffix(INDEX) + pointer.key if pointer else ""
+            yield Fact(file, number, said, plain(said), kind, pointer is not None, about)
 
 
 # Comparing
@@ -176,20 +178,28 @@ def fact_verdict(
     kept = FolderFacts(new)
     judge = _Judge(old, kept, reasons, now)
     missing: list[LostFact] = []
-    graves: list[Tombstone] = []
-    for key in changed:
+    graves: dict[str, list[Tombstone]] = {}
+    stays: set[str] = set()  # files of which something is kept, or would have to be
+    for key in sorted(changed, key=is_index):  # what a pointer tells went with its file
         rows = frozenset(decode_text(new.get(key, b"")).splitlines())
         lines = decode_text(old[key]).splitlines()
-        for fact in facts_of(decode_text(old[key]), key):
+        for fact in sorted(facts_of(decode_text(old[key]), key), key=lambda fact: fact.title):
             height = fact.text.count("\n") + 1
             if rows.issuperset(lines[fact.line - 1 : fact.line - 1 + height]):
                 continue  # the file still has these lines
-            found = None if kept.has(fact) else judge.of(fact)
+            about = fact.about or key
+            if fact.title and about not in new and about in graves and about not in stays:
+                continue  # all that its memory said went for a reason
+            gone = " ".join(one.fact for one in graves.get(about, ()))
+            found = None if kept.has(fact, gone) else judge.of(fact)
             if isinstance(found, Tombstone):
-                graves.append(found)
-            elif found is not None:
+                graves.setdefault(key, []).append(found)
+            else:
+                stays.add(key)
+            if isinstance(found, str):
                 missing.append(LostFact(fact.file, fact.line, fact.text, found))
-    return FactVerdict(tuple(missing), tuple(graves))
+    every = (one for key in sorted(graves) for one in graves[key])
+    return FactVerdict(tuple(missing), tuple(every))
 
 
 def words_of(text: str) -> list[str]:
@@ -231,11 +241,13 @@ class FolderFacts:
         if not is_index(key):
             self._stems[key] = frozenset(words).union(map(stem, words))
 
-    def has(self, fact: Fact) -> bool:
-        """Whether the folder says a fact; of a title, whether it has its ids and words."""
+    def has(self, fact: Fact, gone: str = "") -> bool:
+        """Whether the folder says a fact; of a title, whether it has its ids and words, beside
+        those of `gone`, facts of its file that went for a reason."""
         if not fact.title:
             return self.says(fact)
-        return all(map(self._names, subject_ids(fact.text))) and self._covers(fact)
+        told = subject_ids(fact.text) - subject_ids(gone)
+        return all(map(self._names, told)) and self._covers(fact, gone)
 
     def _names(self, pair: SubjectId) -> bool:
         """Whether a block has a noun and its id side by side."""
@@ -248,20 +260,19 @@ class FolderFacts:
                     return True
         return not ids
 
-    def _covers(self, fact: Fact) -> bool:
-        """Whether one topic has the numbers and names of a title and half of its words."""
+    def _covers(self, fact: Fact, gone: str) -> bool:
+        """Whether one topic has the numbers of a title and half of its words."""
         text = uncut(fact.text).rpartition(" ")[0] if is_cut(fact.text) else fact.text
         for when in reversed(relative(text, _ANY_DAY)):
             text = text[: when.start] + text[when.end :]
+        without = set(words_of(gone))
         numbers = split_terms(text, titled=True).numbers
-        hard = frozenset(word for number in numbers for word in words_of(number))
+        hard = {word for number in numbers for word in words_of(number)} - without
         soft = {stem(word) for word in words_of(text) if word not in SMALL | _JOINTS} - hard
-        if not soft and not hard:
+        least = HEAD_WORDS * len(soft) - len(soft & set(map(stem, without)))
+        if least <= 0 and not hard:
             return True
-        return any(
-            hard <= own and len(soft & own) >= HEAD_WORDS * len(soft)
-            for own in self._stems.values()
-        )
+        return any(hard <= own and len(soft & own) >= least for own in self._stems.values())
 
     def says(self, fact: Fact) -> bool:
         """Whether a block of the folder has the fact's words and does not turn them."""
