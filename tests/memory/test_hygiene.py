@@ -441,8 +441,6 @@ TYPED = "---\nname: a\ndescription: b\ntype: {}\n---\n\nText.\n"
         (TYPED.format("Feedback"), "type", "type: feedback\n"),
         (TYPED.format("secret"), "type", ""),
         ("---\nname: a\ndescription: b\ntype: user\n\nText.\n", "head", "type: user\n---\n"),
-        ("---\nname: a\ntype: user\n---\n" * 2 + "\nText.\n", "head", "---\n\nText."),
-        ("---\nname: a\ntype: user\n---\n\n---\nname: c\n---\n\nText.\n", "head", ""),
         ("## A\n\nOne thing here.\n\n## B\n\nTwo.\n\n## A\n\nThree.\n", "heading", ""),
         ("<<<<<<< HEAD\nOne.\n=======\nTwo.\n>>>>>>> theirs\n", "conflict", ""),
         ("The ledger closes at 18:00.\nThe ledger closes at 18:00.\n", "doubled", "18:00.\n"),

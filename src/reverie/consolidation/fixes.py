@@ -16,7 +16,12 @@ from dataclasses import field, replace
 
 from reverie.consolidation.edits import FixResult, Pointers, TopicEdit, all_indexes
 from reverie.consolidation.folder import CheckInput, ParsedTopic, logs, passages, read
-from reverie.consolidation.format_checks import FormFault, form_faults, joined_sections
+from reverie.consolidation.format_checks import (
+    FormFault,
+    body_start,
+    form_faults,
+    joined_sections,
+)
 from reverie.consolidation.junk import is_passing
 from reverie.consolidation.text_checks import (
     broken_links,
@@ -112,9 +117,9 @@ class _Repair:
                 why = "pointer" if one.rule == "link" else "duplicate_of"
                 self.edits.append(TopicEdit(key, said, one.new, why, key))
         if any(one.rule == "heading" for one in found) and "\r" not in text:
-            front = frontmatter.parse_frontmatter(text.encode())
-            body = len(text.encode()[: front.body].decode()) if front.present else 0
-            made = joined_sections(text, body)
+            made = joined_sections(
+                text, body_start(text, frontmatter.parse_frontmatter(text.encode()))
+            )
             if made != text:
                 self.edits.append(TopicEdit(key, "", made, "merged_into", key))
             text = made

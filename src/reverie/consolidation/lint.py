@@ -152,7 +152,7 @@ def _pairs(every: list[ParsedTopic]) -> Iterator[LintFinding]:
         yield LintFinding(
             "duplicate", newer.key, 1, words, older.key, pair in same, "", 1, *map(_cut, texts)
         )
-    for odd in odds.contradictions(every, frozenset(near)):
+    for odd in odds.contradictions(every):
         older, newer = odd.older.passage, odd.newer.passage
         texts = (_cut(older.text), _cut(newer.text))
         words = f"{odd.how}: “{texts[0]}” against “{texts[1]}”"
