@@ -24,19 +24,18 @@ Pure: it compares what it is given, reads no file and no clock.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from reverie.consolidation.folder import Passage, PassageKind, one, passages
 from reverie.consolidation.junk import junk
 from reverie.consolidation.reasons import DropReason, RemovalReason, Tombstone
-from reverie.consolidation.subjects import SubjectId, closing_id, subject_ids, tells_apart
+from reverie.consolidation.subjects import SubjectId, closing_id, subject_ids
+from reverie.consolidation.words import JOINTS, TURNS, same_in_other_words, words_of
 from reverie.light import dataclass
 from reverie.rules.rule import APPLIES
-from reverie.text.dates import NUMBER_WORDS, WEEKDAYS, latest, relative
-from reverie.text.safety import strip
-from reverie.text.stems import stem
+from reverie.text.dates import latest, relative
+from reverie.text.stems import is_german, stem
 from reverie.text.tokens import SMALL, plain, split_terms
 from reverie.topics import index as indexes
 from reverie.topics.entry import INDEX, decode_text, is_cut, is_index, uncut
@@ -47,43 +46,12 @@ SAME_SUBJECT = 0.5
 """Share of a fact's words, but for values, that the line which took its place must have."""
 HEAD_WORDS = 0.5
 """Share of a title's and description's words that one file must have."""
-OTHER_WORDS = 0.6
-"""Share of the content words of each of two sentences that the other has, where they say the same:
-of 17 near-duplicates and 8 rewordings in `tests/memory/test_facts.py` it keeps all apart."""
 MAX_DATE = 6
 """Words that a date written out may have."""
 _ANY_DAY = 86_400.0 * 10_000
 _TITLES = frozenset({"name", "description"})
 _NAMELESS = frozenset({"type", "metadata", "originSessionId", "node_type", "trust", APPLIES})
 _OPEN_HEAD = re.compile(r"---[ \t]*\r?\n(?:[A-Za-z][\w-]*:(?: .*)?\r?\n|[ \t]+\S.*\r?\n)+")
-_MARK = re.compile(r"[*_`~]+(?=\S)|(?<=\S)[*_`~]+|\s{0,2}\(passed\)")
-_LINK = re.compile(r"\]\((?![A-Za-z][\w+.-]*:)[^()\s]*\.md(?:#[^()\s]*)?\)")
-_WORD = re.compile(
-    "[\u2e80-\u2fff\u3005-\u3007\u3040-\u9fff\uac00-\ud7af]"
-    r"|[-+±~≈<>≤≥$€£¥]?\d[\d.,:/]*(?<=\d)[%‰°]?"
-    "|[^\\W\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff]+"
-)
-_TURNS = frozenset(
-    re.findall(
-        r"\S+",
-        """
-        not no never none neither nor without cannot nothing nobody nowhere unless except until
-        formerly previously longer stop stopped avoid instead rather outdated obsolete wrong
-        false t don doesn didn isn aren wasn weren won wouldn shouldn mustn hasn haven hadn
-        couldn nicht kein keine keinen keinem keiner keines nie niemals ohne außer weder früher
-        ehemals statt falsch 不 没 無 无 未 勿 别 非 禁 除 曾
-        """,
-    )
-)
-"""Words that turn the sentence they stand in."""
-_JOINTS = frozenset(
-    re.findall(
-        r"\S+",
-        """
-        a an the of to in on at by for and or is are was be der die das 的
-        """,
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +144,10 @@ def fact_verdict(
     if not changed:
         return FactVerdict()
     kept = FolderFacts(new)
-    judge = _Judge(old, kept, reasons, now)
+    by_file: dict[str, list[RemovalReason]] = {}
+    for reason in reasons:
+        by_file.setdefault(reason.file, []).append(reason)
+    judge = _Judge(old, kept, by_file, now)
     missing: list[LostFact] = []
     graves: dict[str, list[Tombstone]] = {}
     stays: set[str] = set()  # files of which something is kept, or would have to be
@@ -200,15 +171,6 @@ def fact_verdict(
                 missing.append(LostFact(fact.file, fact.line, fact.text, found))
     every = (one for key in sorted(graves) for one in graves[key])
     return FactVerdict(tuple(missing), tuple(every))
-
-
-def words_of(text: str) -> list[str]:
-    """Return the words of a text as the judge compares them, numbers with their signs."""
-    return [word.lower() for word in _WORD.findall(_seen(text))]
-
-
-def _seen(text: str) -> str:
-    return unicodedata.normalize("NFKC", strip(_LINK.sub("] ", _MARK.sub("", text))))
 
 
 class FolderFacts:
@@ -266,9 +228,12 @@ class FolderFacts:
         for when in reversed(relative(text, _ANY_DAY)):
             text = text[: when.start] + text[when.end :]
         without = set(words_of(gone))
-        numbers = split_terms(text, titled=True).numbers
-        hard = {word for number in numbers for word in words_of(number)} - without
-        soft = {stem(word) for word in words_of(text) if word not in SMALL | _JOINTS} - hard
+        told = text.rpartition(" — ")[2]
+        terms = split_terms(told)  # in a sentence, not in a Heading, a capital makes a name
+        fixed = terms.hard if terms.soft and not is_german(text) else frozenset[str]()
+        fixed |= split_terms(text, titled=True).numbers
+        hard = {word for term in fixed for word in words_of(term)} - without
+        soft = {stem(word) for word in words_of(text) if word not in SMALL | JOINTS} - hard
         least = HEAD_WORDS * len(soft) - len(soft & set(map(stem, without)))
         if least <= 0 and not hard:
             return True
@@ -318,7 +283,7 @@ def _stands(parts: Sequence[str], row: str) -> bool:
     touched = [one for one in around if one & own]
     # Of a block with several sentences only those that hold the words can turn them.
     full = [one for one in touched if own <= one] or touched
-    return any(not (one - own) & _TURNS for one in full)
+    return any(not (one - own) & TURNS for one in full)
 
 
 def _has_dates(parts: Sequence[str], flat: str) -> bool:
@@ -330,58 +295,6 @@ def _has_dates(parts: Sequence[str], flat: str) -> bool:
     return re.search(rf"{date.join(said)}(?= )", flat) is not None
 
 
-# The same in other words
-
-
-def same_in_other_words(one: str, other: str) -> bool:
-    """Whether two sentences have the same numbers, names, denials and most content words, and no
-    word of one stands in the place of a word of the other."""
-    a, b = _content(one), _content(other)
-    mine, theirs = set(a), set(b)
-    if tells_apart(one, other) or _values(one) != _values(other):
-        return False
-    names = set(_capitals(one)) & set(_capitals(other))  # in their order: who reports to whom
-    if [w for w in _capitals(one) if w in names] != [w for w in _capitals(other) if w in names]:
-        return False
-    if _places(a, theirs) & _places(b, mine):
-        return False
-    return len(mine & theirs) >= OTHER_WORDS * max(len(mine), len(theirs), 1)
-
-
-def _content(text: str) -> list[str]:
-    small = SMALL | _JOINTS | _TURNS
-    return [stem(word) for word in words_of(text) if word not in small]
-
-
-def _values(text: str) -> frozenset[str]:
-    """What must be the same: numbers in digits or words, weekdays, names of code, denials."""
-    words = words_of(text)
-    counted = (str(NUMBER_WORDS[word]) for word in words if word in NUMBER_WORDS)
-    days = (f"day {WEEKDAYS[word]}" for word in words if word in WEEKDAYS)
-    signs = (word for word in words if "_" in word or word[-1].isdigit() or word[-1] in "%‰°")
-    turns = ("not",) if _TURNS.intersection(words) else ()
-    return frozenset((*counted, *days, *signs, *turns))
-
-
-def _capitals(text: str) -> list[str]:
-    words = (word for word in _WORD.findall(_seen(text)) if word[0].isupper())
-    return [word.lower() for word in words if word.lower() not in WEEKDAYS]
-
-
-def _places(words: Sequence[str], shared: set[str]) -> set[tuple[str, str]]:
-    """Between which shared words something stands that the other does not say."""
-    found: set[tuple[str, str]] = set()
-    left, inside = "", False
-    for word in (*words, ""):
-        if word and word not in shared:
-            inside = True
-            continue
-        if inside:
-            found.add((left, word))
-        left, inside = word, False
-    return found
-
-
 # Reasons
 
 
@@ -391,33 +304,25 @@ class _Judge:
 
     old: Mapping[str, bytes]
     new: FolderFacts
-    reasons: Sequence[RemovalReason]
+    reasons: Mapping[str, Sequence[RemovalReason]]  # by file
     now: float
-    _by_file: dict[str, list[RemovalReason]] | None = None
 
     def of(self, fact: Fact) -> Tombstone | str:
         """Return the tombstone of a fact that may be gone, else why it may not."""
-        if self._by_file is None:
-            self._by_file = {}
-            for reason in self.reasons:
-                self._by_file.setdefault(reason.file, []).append(reason)
         faults: list[str] = []
-        for reason in self._by_file.get(fact.file, ()):
-            if not _is_about(reason, fact):
-                continue
-            found = _CHECKS[reason.why](self, reason, fact)
+        for reason in self.reasons.get(fact.file, ()):
+            found = _CHECKS[reason.why](self, reason, fact) if _is_about(reason, fact) else ""
             if isinstance(found, Tombstone):
                 return found
-            faults.append(found)
-        if fact.title and not faults:
-            return "its numbers and names and half of its words stand in no one file"
-        return faults[0] if faults else LostFact("", 0, "").note
+            faults += [found] if found else []
+        missing = "its numbers and names and half of its words stand in no one file"
+        return next(iter(faults), missing if fact.title else LostFact("", 0, "").note)
 
     def replaced(self, reason: RemovalReason, fact: Fact) -> Tombstone | str:
         key = reason.target or reason.file
         if key not in self.new.files:
             return f"{reason.why} names {key}, which is not there"
-        wanted = set(words_of(fact.text)) - _JOINTS
+        wanted = set(words_of(fact.text)) - JOINTS
         wanted = {word for word in wanted if not word[-1].isdigit()} or wanted
         best, most = "", SAME_SUBJECT
         for sentence in self.new.sentences(key, reason.by):
@@ -488,7 +393,6 @@ _CHECKS: dict[DropReason, _Check] = {
     "shortened": _Judge.moved,
     "superseded_by": _Judge.replaced,
     "contradicted_by": _Judge.replaced,
-    "dated": _Judge.replaced,
     "never_kept": _Judge.unkept,
     "expired": _Judge.expired,
     "pointer": _Judge.dangling,

@@ -20,7 +20,6 @@ DropReason: TypeAlias = Literal[
     "expired",
     "duplicate_of",
     "never_kept",
-    "dated",
     "pointer",
     "shortened",
 ]
