@@ -60,7 +60,7 @@ def overlap(a: frozenset[str], b: frozenset[str], weight: Mapping[str, float]) -
 def candidates(
     sets: Mapping[K, frozenset[str]], weight: Mapping[str, float], probes: int, together: int
 ) -> Iterator[tuple[K, K]]:
-    """Yield pairs that share several of their rarest terms: three of them, or `together` two."""
+    """Yield pairs that share three of their rarest terms, or, with `together` 2, a pair of them."""
     holders: dict[tuple[str, ...], list[K]] = {}
     for key, terms in sets.items():
         rare = sorted(terms, key=lambda term: (-weight[term], term))[:probes]
@@ -76,7 +76,7 @@ def candidates(
             yield pair
 
 
-_ARTICLES = frozenset({"a", "an", "the"})
+_ARTICLES = frozenset({"a", "an", "the"})  # of English alone: a German one tells who does what
 _WIDE_MARKS = re.compile("[。，、；：！（）《》「」『』]+")
 _NO_MATTER = frozenset({"type", "metadata", "trust", "node_type", "originSessionId", APPLIES})
 """Fields that say something of their file and not of its matter."""

@@ -97,14 +97,28 @@ def report_value(report: LintReport) -> dict[str, Any]:
 
 def _finding(one: LintFinding) -> dict[str, Any]:
     found = {"kind": one.kind, "file": one.file, "line": one.line, "evidence": one.evidence}
-    return found | {"with": one.with_file, "rule": one.rule, "fixable": one.fixable}
+    found |= {"with": one.with_file, "rule": one.rule, "fixable": one.fixable}
+    texts = {"text": one.text, "with_line": one.with_line, "with_text": one.with_text}
+    return found | (texts if one.text else {})
+
+
+TO_DECIDE = ("contradiction", "duplicate", "stale_date", "junk")
+"""Issues that rules cannot decide: a person or a model does."""
+
+
+def undecided(memories: MemoryStore) -> list[dict[str, Any]]:
+    """Return the issues that wait for a decision, of two memories with both texts."""
+    from reverie.consolidation.lint import check
+
+    found = check(_input(memories, None)).findings
+    return [_finding(one) for one in found if one.kind in TO_DECIDE and not one.fixable]
 
 
 # --- looking
 
 
-def _input(memories: MemoryStore, place: Project) -> CheckInput:
-    """The folder as a check sees it, and the repository beside it."""
+def _input(memories: MemoryStore, place: Project | None) -> CheckInput:
+    """The folder as a check sees it, and the repository where there is one to look at."""
     from reverie.consolidation.folder import CheckInput
 
     files: dict[str, bytes] = {}
@@ -122,7 +136,7 @@ def _input(memories: MemoryStore, place: Project) -> CheckInput:
             continue
         files[key] = data
     known = written_times(memories, files, time.time())
-    present, late = _present(files, place)
+    present, late = _present(files, place) if place else (None, ())
     return CheckInput(
         files,
         known.files,
