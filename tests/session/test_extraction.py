@@ -330,6 +330,7 @@ async def test_a_file_is_read_then_edited_and_no_twin_is_made(stage: Stage) -> N
     assert not any(r["is_error"] for r in results(script.forks[-1]) if "is_error" in r)
 
 
+@pytest.mark.spec("9.shown")
 async def test_a_memory_that_recall_showed_whole_counts_as_read(stage: Stage) -> None:
     """It stands in the conversation that the fork continues."""
     async with stage.memories() as saved:

@@ -4,7 +4,6 @@ from reverie.consolidation.edits import FixResult as FixResult
 from reverie.consolidation.facts import LostFact as LostFact
 from reverie.consolidation.facts import fact_verdict as fact_verdict
 from reverie.consolidation.facts import facts_of as facts_of
-from reverie.consolidation.facts import same_in_other_words as same_in_other_words
 from reverie.consolidation.fixes import files_after as files_after
 from reverie.consolidation.fixes import fix_folder as fix_folder
 from reverie.consolidation.folder import CheckInput as CheckInput
@@ -21,3 +20,4 @@ from reverie.consolidation.reasons import reasons_block as reasons_block
 from reverie.consolidation.reasons import reasons_in as reasons_in
 from reverie.consolidation.subjects import subject_ids as subject_ids
 from reverie.consolidation.subjects import tells_apart as tells_apart
+from reverie.consolidation.words import same_in_other_words as same_in_other_words

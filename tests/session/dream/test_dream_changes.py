@@ -54,6 +54,7 @@ async def test_what_fails_is_left_out_and_the_rest_lands_as_one_step(stage: Stag
     assert describe_dream(find(stage.memories, done.id)) == "a dream was undone"
 
 
+@pytest.mark.spec("9.shown")
 async def test_files_that_the_prompt_shows_count_as_read(stage: Stage) -> None:
     model = rounds(lambda at: writes(at, tests=GOOD.decode()), "done")
     done = await run_dream(stage.dreamer(model))
