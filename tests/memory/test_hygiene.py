@@ -167,6 +167,13 @@ def test_another_name_weekday_or_number_is_seen_and_both_stay(
     ("one", "other"),
     [
         ("Crane one lifts 40 tonnes.", "Crane two lifts 60 tonnes."),
+        (
+            "Ticket 4711 waits for the answer of legal.",
+            "Ticket 4712 waits for the answer of legal.",
+        ),
+        ("The projector in room 3 is broken.", "The projector in room 5 is broken."),
+        ("In Raum 3 stehen 12 Stühle.", "In Raum 5 stehen 30 Stühle."),
+        ("La sala 3 tiene 12 sillas.", "La sala 5 tiene 30 sillas."),
         ("Room 3 has 12 chairs for guests.", "Room 5 has 30 chairs for guests."),
         ("Server 12 keeps logs for 30 days.", "Server 14 keeps logs for 90 days."),
         ("Customer Adler pays within 14 days.", "Customer Borg pays within 30 days."),
@@ -181,6 +188,21 @@ def test_another_name_weekday_or_number_is_seen_and_both_stay(
 def test_one_noun_with_two_ids_is_no_contradiction(one: str, other: str) -> None:
     report = checked({"red.md": one, "blue.md": other}, times={"blue.md": THEN + DAY})
     assert report.of("contradiction") == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Telemetry is enabled by default.", "Telemetry is disabled by default."),
+        ("The hotline is open until 18:00.", "The hotline is open until 20:00."),
+        ("Rosa owns the billing service.", "Pavel owns the billing service."),
+        ("The wiki is hosted on server 3.", "The wiki is hosted on server 5."),
+        ("The build runs on Python 3.11.", "The build runs on Python 3.12."),
+    ],
+)
+def test_short_statements_that_differ_by_one_value_are_shown(one: str, other: str) -> None:
+    report = checked({"red.md": one, "blue.md": other}, times={"blue.md": THEN + DAY})
+    assert len(report.of("contradiction")) == 1
 
 
 def test_both_texts_of_a_contradiction_are_given() -> None:

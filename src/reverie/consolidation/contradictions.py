@@ -29,7 +29,7 @@ How: TypeAlias = Literal["value", "denial", "date", "name", "weekday"]
 # Set on seeds 1 to 10 of `bench/planted.py`. Of seeds 1 and 103 they find 143 of 152 planted
 # contradictions, and in 642 documents that nothing was done to they see none.
 SUBJECT = 0.62  # weight of the words, beside values, that two statements on one subject share
-LEAST = 3  # words beside values that a statement needs to have a subject
+LEAST = 3  # words beside values that a statement needs to have a subject, else all must be the same
 SAME_WORDS = 0.8  # how alike a statement and its denial are, in their order
 SAME_LINE = 0.7  # how alike two statements on one topic are, in their order: without it 142
 RELATED = 0.6  # share of the words of one memory's name that another's has on the same topic
@@ -67,7 +67,7 @@ def contradictions(memories: Sequence[ParsedTopic]) -> list[Contradiction]:
     """Return every two statements at odds."""
     every = [one for memory in memories for one in statements(memory)]
     sets = {n: _subject(one.terms) for n, one in enumerate(every)}
-    sets = {n: own for n, own in sets.items() if len(own) >= LEAST}
+    sets = {n: own for n, own in sets.items() if len(own) > 1}
     weight = weights(sets.values())
     best: dict[tuple[str, int], Contradiction] = {}
     for a, b in candidates(sets, weight, probes=7, together=2):
@@ -75,6 +75,8 @@ def contradictions(memories: Sequence[ParsedTopic]) -> list[Contradiction]:
         pair = (one.memory.key, other.memory.key)
         close = overlap(sets[a], sets[b], weight) >= SUBJECT
         if pair[0] == pair[1] or not (close or _differ_by_one(one, other)):
+            continue
+        if min(len(sets[a]), len(sets[b])) < LEAST and not _are_one_word_apart(one, other):
             continue
         how = _at_odds(one, other)
         if how is None or not _have_one_subject(one, other, how):
@@ -152,7 +154,7 @@ def _at_odds(one: Statement, other: Statement) -> How | None:
     if _differ_by_one(one, other):
         x, y = next((x, y) for x, y in zip(a, b, strict=True) if x != y)
         how = _kind(x, y, *texts)
-        if how and (how != "name" or len(a) > LEAST + 1):
+        if how and (how != "name" or _are_one_word_apart(one, other)):
             return how
     if not 1 <= values <= 2:
         return None
@@ -163,6 +165,12 @@ def _at_odds(one: Statement, other: Statement) -> How | None:
 def _differ_by_one(one: Statement, other: Statement) -> bool:
     """Whether all words but one are the same, in the same places."""
     a, b = _words(one.passage.text), _words(other.passage.text)
+    return len(a) == len(b) > LEAST and sum(x != y for x, y in zip(a, b, strict=True)) == 1
+
+
+def _are_one_word_apart(one: Statement, other: Statement) -> bool:
+    """The same of all words as they are written, also of those that only join."""
+    a, b = (re.findall(r"\S+", text.passage.text.lower()) for text in (one, other))
     return len(a) == len(b) > LEAST and sum(x != y for x, y in zip(a, b, strict=True)) == 1
 
 
