@@ -16,7 +16,6 @@ __getattr__ = offered(
         "junk": "junk",
         "lint": "LintFinding LintReport check",
         "reasons": "DropReason RemovalReason Tombstone reasons_block reasons_in",
-        "subjects": "subject_ids tells_apart",
-        "words": "same_in_other_words",
+        "words": "same_in_other_words subject_ids tells_apart",
     },
 )

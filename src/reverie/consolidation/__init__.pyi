@@ -18,6 +18,6 @@ from reverie.consolidation.reasons import RemovalReason as RemovalReason
 from reverie.consolidation.reasons import Tombstone as Tombstone
 from reverie.consolidation.reasons import reasons_block as reasons_block
 from reverie.consolidation.reasons import reasons_in as reasons_in
-from reverie.consolidation.subjects import subject_ids as subject_ids
-from reverie.consolidation.subjects import tells_apart as tells_apart
 from reverie.consolidation.words import same_in_other_words as same_in_other_words
+from reverie.consolidation.words import subject_ids as subject_ids
+from reverie.consolidation.words import tells_apart as tells_apart

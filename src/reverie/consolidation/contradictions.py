@@ -17,8 +17,8 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from reverie.consolidation.folder import ParsedTopic, Statement, statements
-from reverie.consolidation.subjects import have_two_subjects
 from reverie.consolidation.text_checks import candidates, overlap, weights
+from reverie.consolidation.words import have_two_subjects
 from reverie.light import dataclass
 from reverie.text.dates import NUMBER_WORDS, WEEKDAYS, absolute
 from reverie.text.stems import stem

@@ -30,8 +30,15 @@ from typing import TypeAlias
 from reverie.consolidation.folder import Passage, PassageKind, one, passages
 from reverie.consolidation.junk import junk
 from reverie.consolidation.reasons import DropReason, RemovalReason, Tombstone
-from reverie.consolidation.subjects import SubjectId, closing_id, subject_ids
-from reverie.consolidation.words import JOINTS, TURNS, same_in_other_words, words_of
+from reverie.consolidation.words import (
+    JOINTS,
+    TURNS,
+    SubjectId,
+    closing_id,
+    same_in_other_words,
+    subject_ids,
+    words_of,
+)
 from reverie.light import dataclass
 from reverie.rules.rule import APPLIES
 from reverie.text.dates import latest, relative

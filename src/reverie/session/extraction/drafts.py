@@ -106,11 +106,7 @@ class DraftText:
         """One answer; what is to be said to it, or "" where it was the last."""
         asked = [_key(name) for name in _READ.findall(text)]
         written = dict(_files(text))
-        there = [
-            key
-            for key in written
-            if key not in self.shown and content(self.memories, key) is not None
-        ]
+        there = (key for key in written if content(self.memories, key) is not None)
         wanted = [key for key in dict.fromkeys((*asked, *there)) if key not in self.shown]
         if wanted:
             return self._show(wanted[:MAX_FILES])
@@ -164,10 +160,8 @@ async def write_drafts(
     most: int,
     shown: str = "",
 ) -> DraftText:
-    """Ask the fork, show it the files it asks for, and read what it wrote. Files that stand whole
-    in `shown`, the conversation, need not be asked for."""
-    known = await to_thread.run_sync(shown_files, shown, partial(content, memories))
-    found = DraftText(memories, dict(known))
+    """Ask the fork, show it the files it asks for, and read what it wrote; `shown` has some."""
+    found = DraftText(memories, {**shown_files(shown, partial(content, memories))})
     denials: list[str] = []
     await child.instruct(instruction + IN_WORDS)
     for _ in range(max(2, most)):
