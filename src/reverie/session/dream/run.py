@@ -1,12 +1,11 @@
-"""One dream, from its lock to its landing.
+"""One dream, from its lock to its end.
 
 The agent is fresh: it knows no conversation, works on a copy with guarded tools, and its cost is
 counted before each request leaves. A transcript that outgrows its window is compacted like a
 session's. It ends by itself, at its limit of rounds or time, or when somebody kills it. Then its
-work is judged change by change (`memory.branch_changes`): what is wrong goes back to a model twice,
-what is still wrong is left out and told, and the rest lands or waits for review. A dream of which
-nothing lands gives the lock back as it found it. Nothing that the agent writes reaches the memory
-folder but through the landing.
+work is judged change by change (`consolidation.changes`): what is wrong goes back to a model twice,
+what is still wrong is left out and reported, and the rest is applied or waits for review. A dream
+of which nothing is applied gives the lock back as it found it.
 """
 
 from __future__ import annotations

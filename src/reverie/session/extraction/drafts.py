@@ -1,6 +1,4 @@
-"""Drafts in words and files, and the daily log.
-
-Extraction in words: what a fork that has no tool to write with answers, read as drafts.
+"""Extraction in words: what a fork that has no tool to write with answers, read as drafts.
 
 A fork shares its parent's tool definitions, which are part of the provider's cache key, so none is
 added for it. Where the caller's own tools cannot write a memory, the fork answers in a fixed form:
