@@ -80,7 +80,7 @@ def _rules(memories: MemoryStore) -> list[TopicFile]:
             one = memories.folder.read(line.key)
         except (NotFound, StoreError):
             continue
-        if not one.is_unverified and not one.is_cut:
+        if not one.is_unverified and not one.superseded and not one.is_cut:
             found.append(one)
     return found
 

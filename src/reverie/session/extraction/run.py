@@ -209,6 +209,7 @@ def _task(
         memories=tuple(
             KnownMemory(one.key, one.type, one.name, one.description, one.modified)
             for one in records
+            if not one.superseded
         ),
         injected=tuple(recalled_texts(view)),
         instructions=head_text(view),
