@@ -2,16 +2,16 @@
 
 A table is a TSV file inside a package: lines that begin with `#` say where it comes from, the
 first other line names the columns. A cue is a phrase in small letters: `(a|b)` is one of several,
-`(a|)` may be missing, `…` is any few words, `.` at the end is the end of the text. It stands at the
-beginning of a text, unless it begins with `…`. Case and the width of spaces do not count; words of
-Chinese and Japanese have no ends to look for. Tables are read once. Pure.
+`(a|)` may be missing, `…` is any few words, `0` a digit, a `.` at the end the end of the text. It
+stands at the beginning of a text, unless it begins with `…`. Case, spaces and commas between words
+do not count; words of Chinese and Japanese have no ends to look for. Tables are read once. Pure.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
 
 from reverie.light import dataclass
@@ -19,7 +19,8 @@ from reverie.light import dataclass
 GAP = 60
 """Characters that `…` may stand for between words."""
 _DENSE = ("zh", "ja")
-_GROUP = re.compile(r"\(([^()]*)\)\s?")
+_TOKEN = re.compile(r"[()|…]|\s+|[^\s()|…]+")
+_INNER = re.compile(r"\(([^()]*)\)")
 
 
 @functools.cache
@@ -40,67 +41,48 @@ class Cue:
     veto: tuple[str, ...] = ()
     held: str = ""
 
-    @property
-    def pattern(self) -> re.Pattern[str]:
-        return compile_phrase(self.phrase, self.language)
-
-    @property
-    def is_anywhere(self) -> bool:
-        return self.phrase.startswith("…")
+    def search(self, text: str) -> re.Match[str] | None:
+        """Where a text has the cue."""
+        return compile_phrase(self.phrase, self.language).search(text)
 
 
+@functools.cache
 def read_cues(package: str, name: str) -> tuple[Cue, ...]:
     """The cues of a table with the columns cue, language, kind, veto and held."""
-    rows = read_table(package, name)
     return tuple(
-        Cue(one["cue"], one["language"], one["kind"], tuple(one["veto"].split()), one["held"])
-        for one in rows
+        Cue(row["cue"], row["language"], row["kind"], tuple(row["veto"].split()), row["held"])
+        for row in read_table(package, name)
     )
 
 
 @functools.cache
-def compile_phrase(phrase: str, language: str) -> re.Pattern[str]:
+def compile_phrase(phrase: str, language: str = "en") -> re.Pattern[str]:
     """A phrase as a pattern, to be searched for."""
     dense = language in _DENSE
-    body = phrase.removeprefix("…").removesuffix(".").strip()
-    source = ""
-    for n, part in enumerate(re.split(r"(\([^()]*\)|…|\s+)", body)):
-        if n % 2 == 0:
-            source += re.escape(part)
-        elif part == "…":
-            source = source.removesuffix(r"\s+") + rf".{{0,{GAP}}}?" + ("" if dense else r"\b")
-        elif part.isspace():
-            source += "" if source.endswith((r"?\b", r"}?", "_OPTIONAL_")) else r"\s+"
-            source = source.removesuffix("_OPTIONAL_")
+    source = "" if phrase.startswith("…") else "^"
+    for token in _TOKEN.findall(phrase.removeprefix("…").removesuffix(" .").strip()):
+        if token in "()|":
+            source += "(?:" if token == "(" else token
+        elif token == "…":
+            source += rf".{{0,{GAP}}}?"
+        elif token.isspace():
+            source += r"[\s,，]*"
         else:
-            choices = [
-                re.sub(r"\s+", r"\\s+", re.escape(one).replace(r"\ ", " "))
-                for one in part[1:-1].split("|")
-            ]
-            some = "|".join(filter(None, choices))
-            optional = "" in choices
-            source += rf"(?:(?:{some})\s*)?_OPTIONAL_" if optional else f"(?:{some})"
-    source = source.replace("_OPTIONAL_", "")
-    start = "" if phrase.startswith("…") else "^"
-    end = r"\W*$" if phrase.endswith(".") else "" if dense else r"(?!\w)"
-    edge = "" if dense else r"(?<!\w)"
-    return re.compile(start + edge + source + end, re.IGNORECASE)
+            source += token_source(token, dense=dense)
+    return re.compile(source + (r"\W*$" if phrase.endswith(" .") else ""), re.IGNORECASE)
+
+
+def token_source(word: str, *, dense: bool) -> str:
+    """One word of a phrase, whole where its language has words."""
+    body = re.escape(word).replace("0", r"\d")
+    before = r"\b" if not dense and word[0].isalnum() else ""
+    after = r"\b" if not dense and word[-1].isalpha() else ""
+    return f"{before}{body}{after}"
 
 
 def example(phrase: str) -> str:
-    """The shortest text that a phrase stands for."""
-    plain = _GROUP.sub(lambda one: _choice(one[1]), phrase.strip("."))
-    return " ".join(plain.replace("…", " ").split())
-
-
-def _choice(group: str) -> str:
-    choices = group.split("|")
-    return "" if "" in choices else f"{choices[0]} "
-
-
-def find_cue(text: str, cues: Iterable[Cue]) -> tuple[Cue, re.Match[str]] | None:
-    """The first cue of a table that a text has, and where."""
-    for one in cues:
-        if found := one.pattern.search(text):
-            return one, found
-    return None
+    """The shortest text that a phrase stands for, of its first choices."""
+    while found := _INNER.search(phrase):
+        choices = found[1].split("|")
+        phrase = phrase.replace(found[0], "" if "" in choices else choices[0], 1)
+    return " ".join(phrase.removesuffix(" .").replace("…", " ").split())

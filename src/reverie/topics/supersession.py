@@ -85,8 +85,10 @@ class RuleSlot:
 
 
 def supersedes(newer: TopicFile, older: TopicFile) -> bool:
-    """Whether a memory gives the one slot that an older one decides another value."""
-    new, old = _slots(newer), _slots(older)
+    """Whether a memory gives the one slot that an older one decides another value. Of two that
+    have one name the descriptions count, however the bodies word it."""
+    alike = newer.name == older.name
+    new, old = _slots(newer, named=alike), _slots(older, named=alike)
     if len(old) != 1:
         return False
     ((slot, values),) = old.items()
@@ -100,14 +102,24 @@ def supersedes(newer: TopicFile, older: TopicFile) -> bool:
 def subject_words(memory: TopicFile) -> frozenset[str]:
     """The words of the noun phrases that a memory decides something about; none where it is no
     such rule."""
-    return frozenset(word for slot in _slots(memory) for word in slot.subject)
+    found = {**_slots(memory), **_slots(memory, named=True)}
+    return frozenset(word for slot in found for word in slot.subject)
 
 
-def _slots(memory: TopicFile) -> dict[RuleSlot, frozenset[str]]:
-    """The slots that a memory decides, each with its values; none where it says *also*."""
-    text = f"{memory.description}\n{memory.body.strip()}"
-    if len(text) > MAX_TEXT or _MORE.search(text):
+def _slots(memory: TopicFile, *, named: bool = False) -> dict[RuleSlot, frozenset[str]]:
+    """The slots that a memory decides, each with its values: those of its description, where its
+    body gives no other value, or those of its body. None where it says *also*."""
+    body = "" if named else memory.body.strip()
+    if len(body) > MAX_TEXT or _MORE.search(f"{memory.description}\n{body}"):
         return {}
+    told, stated = _stated(body), _stated(memory.description)
+    values = frozenset[str]().union(*stated.values())
+    if stated and all(found <= values for found in told.values()):
+        return stated
+    return told if not stated else {**told, **stated}
+
+
+def _stated(text: str) -> dict[RuleSlot, frozenset[str]]:
     found: dict[RuleSlot, frozenset[str]] = {}
     for sentence in _END.split(text):
         for slot, value in _read(_INSTEAD.sub("", sentence)):
