@@ -239,6 +239,9 @@ def test_the_passage_stays_as_it_was_said_with_the_reason_that_follows():
     (one,) = found("Always run the linter before you commit. Otherwise CI fails.")
     assert one.rule == "Always run the linter before you commit"
     assert one.said == "Always run the linter before you commit. Otherwise CI fails"
+    for text in ("pls dont ever  touch vendor/", "Don’t ever touch vendor/, it’s synced"):
+        (one,) = found(text)
+        assert one.said == " ".join(text.split())
     (one,) = found("Remember: no deploys on Friday.")
     assert (one.rule, one.when) == ("no deploys on Friday", "said on 2026-03-11, Wednesday")
 

@@ -45,7 +45,6 @@ PLAIN = [
     ("from now on send a summary so i see where we are", "feedback"),
     ("let's always put fixtures beside the suite they serve", "feedback"),
     ("you always have to use the staging mirror", "feedback"),
-    ("allways quietly deploy", "feedback"),
     ("never take a shortcut around the review", "feedback"),
     ("don't ask me again for leave to run the suite", "feedback"),
     ("i don't want you to rename branches on your own", "feedback"),

@@ -85,7 +85,8 @@ _TASK_ID = pattern(
 )
 _PRIVATE = pattern(
     r"\b(?:divorc\w*|hospital|sick|surgery|cancer|pregnan\w+|affair|salary|fired|funeral|depress\w+"
-    r"|therapy|drunk|arrested|broke up|dating|rehab|miscarriage|burn-?out|ill|illness)\b"
+    r"|therapy|drunk|arrested|broke up|dating|rehab|miscarriage|burn-?out|illness"
+    r"|(?:is|are|fell) ill)\b"
     r"|(?<![\w-])(?!\d{4}-\d\d)\+?\d[\d /-]{7,}\d(?![\w-])|离婚|住院|生病|怀孕|工资|被开除"
 )
 # A credential named as such, in words that no scanner for formats would find.

@@ -27,7 +27,7 @@ MAX_SENTENCE = 400
 BRIEF_ITEMS = 5
 BRIEF_LENGTH = 2_000
 MASK = "\u00b7"
-SLACK = 3  # characters by which a message may shrink where an apostrophe or a space is put right
+SLACK = 3  # characters of white space by which a message may shrink
 _WRAPPERS = (('"', '"'), ("“", "”"), ("'", "'"))
 
 _TAGGED = re.compile(r"<([A-Za-z][\w-]{0,40})\b[^<>]{0,200}>.*?</\1>", re.DOTALL)
@@ -64,14 +64,6 @@ _MATERIAL = re.compile(
     r"|\b(?:translate|proof-?read|summari[sz]e|rephrase|reword|paraphrase|convert) (?:this|that|it"
     r"|the (?:following|above|text|mail|email|message|letter))\b|\bturn (?:this|that) into\b"
     r"|\breply to (?:this|that|the) (?:mail|e-?mail|message|letter)\b",
-    re.IGNORECASE,
-)
-_UNMARKED = re.compile(
-    r"\b(?:(?P<not>do|does|did|is|are|was|were|have|has|could|should|would)nt|(?P<cant>can|won)t"
-    r"|(?P<im>i)m(?= (?:an?|the|not|new|on|using|working|still|also|only|colou?r)\b)"
-    r"|(?P<ive>i)ve|(?P<ill>i)ll(?= (?:tell|let|do|say|ask|give|be|have|handle|take|make|send|show"
-    r"|check|test|push|commit|run|provide|write|add|need|use|get|go|try|fix|review|decide|not)\b)"
-    r"|(?P<always>all+ways|alwasy|alwyas|awlays|aways))\b",
     re.IGNORECASE,
 )
 _ASKING = re.compile(
@@ -183,10 +175,9 @@ def own(text: str) -> str:
     text = _TAGGED.sub("\n", strip(text[:LOOKED_AT]).replace("\r\n", "\n"))
     if _CLIENT.match(text):
         return ""
-    text = _FENCED.sub("\n\n", _ADDRESS.sub(r"\1 ", text)).replace("’", "'").replace("‘", "'")
+    text = _FENCED.sub("\n\n", _ADDRESS.sub(r"\1 ", text))
     if _MATERIAL.search(text):
         return ""
-    text = _UNMARKED.sub(_restore_apostrophe, text)
     out: list[str] = []
     for paragraph in re.split(r"\n\s*\n", text):
         lines = paragraph.splitlines()
@@ -206,19 +197,6 @@ def is_brief(text: str) -> bool:
     """Whether a message lays out a piece of work at length: what it orders is for that work."""
     items = sum(bool(_BULLET.match(line)) for line in text.splitlines())
     return items >= BRIEF_ITEMS or len(text) > BRIEF_LENGTH
-
-
-def _restore_apostrophe(found: re.Match[str]) -> str:
-    """A short form with the apostrophe that was left out, or a word of orders put right."""
-    if found["not"]:
-        return f"{found['not']}n't"
-    if found["cant"]:
-        return f"{found['cant']}'t"
-    if found["always"]:
-        return "ALWAYS" if found[0].isupper() else "Always" if found[0].istitle() else "always"
-    if found["ill"]:
-        return "I'll"
-    return "I'm" if found["im"] else "I've"
 
 
 def _hands_over(line: str) -> bool:
@@ -263,4 +241,4 @@ def _mask_quotes(text: str) -> str:
         inside = "".join(c if c == "\n" else MASK for c in text[low + 1 : high - 1])
         out += text[at : low + 1] + inside + text[high - 1 : high]
         at = high
-    return out + text[at:]
+    return (out + text[at:]).replace("’", "'").replace("‘", "'")

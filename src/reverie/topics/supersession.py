@@ -112,7 +112,7 @@ def _slots(memory: TopicFile, *, named: bool = False) -> dict[RuleSlot, frozense
     body = "" if named else memory.body.strip()
     if len(body) > MAX_TEXT or _MORE.search(f"{memory.description}\n{body}"):
         return {}
-    told, stated = _stated(body), _stated(memory.description)
+    told, stated = _stated(body), _stated(memory.description[:MAX_TEXT])
     values = frozenset[str]().union(*stated.values())
     if stated and all(found <= values for found in told.values()):
         return stated
