@@ -58,7 +58,10 @@ _INSTEAD = _pattern(
 _PLACES = _pattern(
     r"\b(?:in|for|on|within|inside|under|when|whenever|if|unless|during|at|of|by|except|until"
     r"|für|bei|wenn|pour|dans|quand|si|para|cuando)\s+(?:(?:the|our|all|your|my|any|every|this"
-    r"|die|der|das|den|le|la|les|el|los|las)\s+)*([\w.+#-]+)"
+    r"|die|der|das|den|le|la|les|el|los|las)\s+)*([\w.+#-]+(?:\s+[\w.+#-]{1,3}\b)?)"
+)
+_LASTING = _pattern(
+    r"\b(?:from (?:now|here|today) on(?:wards?)?|(?:going|moving) forward|in (?:the )?future)\b,?"
 )
 _EVERYWHERE = frozenset(
     """future now code coding codebase project projects repo repository names mind general order
@@ -96,6 +99,8 @@ def supersedes(newer: TopicFile, older: TopicFile) -> bool:
     if len(values) != 1 or len(now) != 1:
         return False
     (was,), (is_now,) = values, now
+    if slot.relation == "use" and was.endswith("s") and is_now.endswith("s"):
+        return {was, is_now} == {"tabs", "spaces"}  # "retries" and "timeouts" may hold together
     return not frozenset(was.split()) & frozenset(is_now.split())  # "room one", "room two"
 
 
@@ -122,7 +127,7 @@ def _slots(memory: TopicFile, *, named: bool = False) -> dict[RuleSlot, frozense
 def _stated(text: str) -> dict[RuleSlot, frozenset[str]]:
     found: dict[RuleSlot, frozenset[str]] = {}
     for sentence in _END.split(text):
-        for slot, value in _read(_INSTEAD.sub("", sentence)):
+        for slot, value in _read(_LASTING.sub("", _INSTEAD.sub("", sentence))):
             found[slot] = found.get(slot, frozenset()) | {value}
     return found
 
