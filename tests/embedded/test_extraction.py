@@ -12,19 +12,21 @@ from hypothesis import strategies as st
 from reverie.embedded import (
     LOOKED_AT,
     ExtractedFact,
+    Sentence,
+    find_cue,
     find_facts,
     own,
     said_on,
     split_sentences,
     unwrap,
     user_turn,
+    vetoes,
 )
-from reverie.embedded.findings import MAX, PACKAGE, find_cue, vetoes
-from reverie.embedded.sentences import Sentence
 from reverie.text import Cue, compile_phrase, example, read_cues, read_table
 
 from .extracting import WEDNESDAY
 
+PACKAGE, MAX = "reverie.embedded", 6
 pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("7.embedded")]
 
 

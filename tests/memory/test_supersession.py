@@ -10,8 +10,7 @@ import reverie
 from reverie.session import OpenMemory, young_memories
 from reverie.settings import DEFAULTS
 from reverie.store import Project
-from reverie.topics import Origin, TopicFile, Trust, new, supersedes
-from reverie.topics.supersession import frames
+from reverie.topics import Origin, TopicFile, Trust, frames, new, supersedes
 from tests.memory.folders import opened
 
 pytestmark = pytest.mark.spec("19.supersede")

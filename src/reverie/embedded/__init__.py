@@ -16,7 +16,7 @@ __getattr__ = offered(
         "dream": "answer_dream",
         "exclusions": "never",
         "extraction": "NOTHING_TO_SAVE answer_extraction",
-        "findings": "find_cue find_facts",
+        "findings": "find_cue find_facts vetoes",
         "history": "LOOKED_AT",
         "model": "ANSWERS EmbeddedModel answer_selection select_files",
         "notes": "DONE FAILED NOTHING answer_notes lines_within purpose",

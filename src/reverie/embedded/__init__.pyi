@@ -5,6 +5,7 @@ from reverie.embedded.extraction import NOTHING_TO_SAVE as NOTHING_TO_SAVE
 from reverie.embedded.extraction import answer_extraction as answer_extraction
 from reverie.embedded.findings import find_cue as find_cue
 from reverie.embedded.findings import find_facts as find_facts
+from reverie.embedded.findings import vetoes as vetoes
 from reverie.embedded.history import LOOKED_AT as LOOKED_AT
 from reverie.embedded.model import ANSWERS as ANSWERS
 from reverie.embedded.model import EmbeddedModel as EmbeddedModel
