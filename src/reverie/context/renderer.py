@@ -206,7 +206,7 @@ def is_ours(block: Block) -> bool:
         name = reference(block.call)
         cited = f" with {name} " in text[:500] or f"/{name.removeprefix('r:')}.txt\n" in text[:2000]
         return text.startswith(_STORED) and cited
-    return block.get("text").startswith(collapse.INTRO)
+    return block.get("text").startswith(collapse.OPENING)
 
 
 def begins(prints: Sequence[bytes], known: Sequence[bytes]) -> bool:

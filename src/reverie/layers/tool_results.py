@@ -16,10 +16,9 @@ import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from types import MappingProxyType
-from typing import cast
 
 from reverie.errors import StoreError
-from reverie.transcript.blocks import Block, Json, dump, members, text_of
+from reverie.transcript.blocks import Block, Json, dump, media_of, members, text_of
 from reverie.transcript.mentions import outline, reference
 from reverie.transcript.messages import stays_whole
 from reverie.transcript.records import AssistantMessage, Failed, Record, ResultDecided, unchanging
@@ -29,7 +28,6 @@ from reverie.world import Notice, ReadBackHint, World
 NAME = "tool_results"
 FOLDER = "tool-results"
 TAG = "persisted-output"
-MEDIA = ("image", "document")
 READS = "Read"
 HEAD_SHARE = 5, 3  # of what is shown of a result, three fifths are its beginning
 TAIL_SHARE = 5  # where the context is collapsed, the part of its tail one result may take
@@ -260,8 +258,7 @@ def _stand_in(result: PendingResult, data: bytes, where: str, preview: str) -> s
     content = result.block.value.get("content")
     if isinstance(content, str):
         return dump(text)
-    media = [b for b in content if _is_media(b)] if isinstance(content, list) else []
-    return dump([{"type": "text", "text": text}, *media])
+    return dump([{"type": "text", "text": text}, *media_of(content)])
 
 
 def _preview(result: PendingResult, budgets: ResultBudgets) -> str:
@@ -279,10 +276,6 @@ def _exit_code(text: str) -> str:
     """How the command ended that a result is of, as it says itself at one of its ends."""
     found = _EXIT.search(text[:40]) or _EXIT.search(text[-40:])
     return f" It ended with exit code {found[1] or found[2]}." if found else ""
-
-
-def _is_media(block: object) -> bool:
-    return isinstance(block, dict) and cast("dict[str, object]", block).get("type") in MEDIA
 
 
 def cut(text: str, limit: int) -> tuple[str, bool]:

@@ -22,14 +22,15 @@ from itertools import takewhile
 
 from reverie.errors import ReverieError
 from reverie.layers.collapse import lines as words
-from reverie.layers.collapse.lines import (
+from reverie.layers.collapse.folds import (
     FOLDED,
     SEALED,
-    collapse_lines,
+    fold,
     fold_lines,
     frame_lines,
-    seal_lines,
+    joined_parts,
 )
+from reverie.layers.collapse.lines import seal_lines
 from reverie.settings.catalog import Settings
 from reverie.transcript.blocks import Block, dump, text_block
 from reverie.transcript.mentions import reference
@@ -52,11 +53,16 @@ __all__ = [
 ]
 
 NAME = "collapse"
+OPENING = "[Earlier rounds of this conversation, sealed: "  # of every version's explanation
 INTRO = (
-    "[Earlier rounds of this conversation, sealed: shortened by the program, nothing is lost. "
+    OPENING + "shortened by the program, nothing is lost. "
     "<user> is what the user said, word for word; <assistant> an answer of yours, - what you said "
     "beside a call; > a tool call of yours with its reference, under it = how it ended, ! an "
-    "error, then names from it. "
+    "error, then names from it. A [folded] part tells what was changed, what failed (times), the "
+    "last test run and what was asked and not answered, then what was said, then files and "
+    "commands with their newest references (! failed); the reference at its head gives its rounds "
+    "whole. In a very long session <user r:…> is the beginning of older words and every order in "
+    "them. "
 )
 REST = (
     " Use it before you rely on what a line leaves out. Behind the last [end] the conversation "
@@ -84,7 +90,7 @@ async def seal(view: View, world: World) -> Sequence[Record]:
     kept = _kept_from(view, kept_tokens(settings))
     # what already stands for others (a snip's mark, a summary) stays where it is
     old = list(takewhile(_is_live, view.items[first:kept]))
-    text = seal_lines(settings, old, view.items.since(first + len(old)))
+    text = seal_lines(settings, old, view.items.since(first + len(old)), view)
     if not text:
         return ()
     intro = text_block(explanation(world.way_back))
@@ -98,14 +104,14 @@ async def seal(view: View, world: World) -> Sequence[Record]:
         strips=world.unbound(view.items.since(kept)),
         why=price.told(limit),
     )
+    out: list[Record] = [record]
     gone = fold_lines(view, settings, lines.tokens)
-    if not gone:
-        return (record,)
-    told = await _summary(gone, world)
-    fold = collapse_lines(
-        view, gone, intro if head in [i.id for i in gone] else None, settings, told
-    )
-    return (record, fold) if fold is not None else (record,)
+    for some in (joined_parts(view, settings, gone[0]), gone) if gone else ():
+        if some:
+            shown = intro if head in [i.id for i in some] else None
+            made = fold(view, some, shown, settings, await _summary(some, world))
+            out += [made] if made is not None else []
+    return out
 
 
 async def _summary(gone: Sequence[Item], world: World) -> str:
