@@ -40,12 +40,14 @@ from reverie.transcript import (
     AssistantMessage,
     Block,
     Entry,
+    HeadSet,
     Message,
     Parts,
     Record,
     Sent,
     UserMessage,
     apply,
+    dump,
     part_reference,
     reference,
     text_of,
@@ -143,6 +145,8 @@ class Layered:
         self.known = 0  # how many of them were closed
         self.newest: Message | None = None  # the last of those
         self.count = 0
+        system = [{"type": "text", "text": trace["system"]}]
+        self.append(HeadSet("", dump(system), dump(trace["tools"])))  # the bench sends its own
 
     @property
     def system_ttl(self) -> str:

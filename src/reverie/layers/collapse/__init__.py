@@ -209,6 +209,8 @@ def _shorten_paste(block: Block, ident: str, world: World) -> Block:
 # everything is sent. Pure functions of a view and its world.
 
 
+ROUNDS = 80  # requests within which the first seal has to pay for all that it writes
+LINES_SHARE = 0.1  # of what is sealed: what its lines have, as measured
 FIRST_COLD = 6_000  # tokens of the tail from which a cold cache makes the first seal
 
 
@@ -217,7 +219,7 @@ class SealPrice:
     """The figures behind a seal, in input tokens."""
 
     held: float  # spent on reading old rounds since the last seal
-    cost: float  # of writing the kept end anew; the lines cost the same whenever they come
+    cost: float  # of writing the kept end again, and with the first seal its lines and the head
     tail: int
     cold: bool
 
@@ -234,12 +236,20 @@ class SealPrice:
 
 
 def price_collapse(view: View, world: World, settings: Settings) -> SealPrice:
-    """What the tail has cost since the last seal, and what sealing it would cost."""
-    kept = kept_tokens(settings)
+    """What the tail has cost since the last seal, and what sealing it would cost. The first seal
+    also pays for its lines and for the head, which is written again to live as long as they do;
+    later ones would write their lines whenever they come."""
+    kept, tail = kept_tokens(settings), view.live_tokens
     prices = world.prices
     held = max(0, view.reread - view.answers * kept)
-    cold = is_cold(view, world) and (bool(view.sealed) or view.live_tokens >= FIRST_COLD)
-    return SealPrice(prices.read * held, prices.write * kept, view.live_tokens, cold)
+    cost = prices.write * kept
+    if not view.sealed:
+        lines = LINES_SHARE * max(0, tail - kept)
+        first = prices.write_long * (view.head_tokens + lines) + cost
+        if prices.read * (tail - kept - lines) * ROUNDS < first:
+            cost = first
+    cold = is_cold(view, world) and (bool(view.sealed) or tail >= FIRST_COLD)
+    return SealPrice(prices.read * held, cost, tail, cold)
 
 
 def kept_tokens(settings: Settings) -> int:
