@@ -74,7 +74,7 @@ class _LineBuilder:
         item = self.items[at]
         if item.role == "assistant":
             yield from self._answer(item, at)
-        elif item.kind != "attached":
+        elif item.kind == "message":  # what else is in the user's place, the program put there
             yield from self._item_lines(item)
 
     def _item_lines(self, item: Item) -> Iterator[str]:
