@@ -128,7 +128,7 @@ class ListRenderer:
 
 
 def _is_plain(value: Mapping[str, Any]) -> bool:
-    return value.get("role") == "user" and value.keys() == {"role", "content"}
+    return value.get("role") == "user" and set(value) == {"role", "content"}
 
 
 def _content(value: Mapping[str, Any]) -> list[Any]:

@@ -74,7 +74,7 @@ def _plain(word: str) -> bool:
     if word.isalpha():
         return word.islower() or word.isupper() or word[1:].islower()
     if not word[0].isdigit():
-        return False
+        return word in _OURS
     return _TIME.fullmatch(word) is not None or word.translate(_POINTS).isdigit()
 
 
@@ -412,7 +412,8 @@ def given_words(value: Json) -> str:
 
 def exit_code(text: str) -> int:
     """The exit code that a result tells at one of its ends; 0 where it tells none."""
-    found = _EXIT.search(text[:400]) or _EXIT.search(text[-400:])
+    ends = text if len(text) <= 800 else f"{text[:400]}\n{text[-400:]}"
+    found = _EXIT.search(ends) if "exit" in ends.lower() else None
     return int(found[1]) if found is not None else 0
 
 

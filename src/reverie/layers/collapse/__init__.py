@@ -278,7 +278,7 @@ def _turn_begins(view: View) -> bool:
     return bool(unsent) and not any(i.results for i in unsent)
 
 
-# --- A few lines on what was decided, done and left open, written by a model when lines fold.
+# --- A few lines on what was decided and what is open, written by a model when lines fold.
 #
 # Only where a setting names a model for summaries: it reads the lines that fold, nothing else. An
 # answer that is empty, too long, late or an error is dropped, and the fold is what it would have
@@ -288,7 +288,7 @@ def _turn_begins(view: View) -> bool:
 SOURCE = "fold"
 TOKENS = 400  # of the answer, at most
 SECONDS = 20.0  # the answer may take
-HEADING = "[What was decided, done and left open, in a model's words]"
+HEADING = "[What was decided and what is open, in a model's words]"
 
 
 async def summarize_lines(items: Sequence[Item], world: World) -> str:

@@ -72,7 +72,6 @@ _TESTS = re.compile(
     r"(?m)^.*\b\d+ (?:passed|failed|passing|failing)\b.*$|^Ran \d+ tests? .*$|^(?:ok|FAIL)\s+\S+.*$"
 )
 _TESTS_AT = 3_000  # characters at the end of an output
-_ASKS = re.compile(r"[^.!?。！？\n]*[?？](?=[\"')*_\]\s]*\Z)")
 
 
 # --- which lines and parts
@@ -360,10 +359,18 @@ def _unanswered(view: View, entries: Sequence[Entry]) -> list[str]:
             out.append(question)
         if entry.id not in inside:
             break
-        asks = _ASKS.search(words[-1_000:])
-        question = one_line(asks.group().strip(), QUESTION) if asks else ""
+        question = _last_question(words)
         who, worked = speaker, False
     return out
+
+
+def _last_question(text: str) -> str:
+    """The last sentence of a text, where it asks something."""
+    text = text[-1_000:].rstrip("\"')*_] \n\t")
+    if not text.endswith(("?", "？")):
+        return ""
+    start = max([text.rfind(sign, 0, -1) for sign in ".!?。！？\n"]) + 1
+    return one_line(text[start:].strip(), QUESTION)
 
 
 def replied_to(view: View) -> str:
