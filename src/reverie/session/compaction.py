@@ -121,9 +121,11 @@ async def compact(
     from_: str = "",
     up_to: str = "",
     by_provider: bool = False,
+    must_gain: bool = False,
 ) -> Compacted:
     """Compact the conversation, or its part from a message on, or up to one; where it is
-    chosen and offered, by the provider's own compaction."""
+    chosen and offered, by the provider's own compaction. `must_gain` refuses a summary of the
+    whole that would cost more than it saves."""
     if from_ and (up_to or by_provider):
         what = "the provider's own compaction takes no end" if by_provider else "name one side"
         raise InvalidInput(f"a part from a message on goes alone: {what}", do="Leave one out")
@@ -146,7 +148,8 @@ async def compact(
             side = "from" if from_ else "up_to"
             records = await compaction.partial(view, world, side, from_ or up_to, instructions)
         else:
-            _must_gain(view, world)
+            if must_gain:
+                _check_gain(view, world)
             records = await compaction.full(view, world, "manual", instructions)
     except InvalidInput:
         raise
@@ -160,7 +163,7 @@ async def compact(
     return Compacted.of(_boundary(records))
 
 
-def _must_gain(view: View, world: World) -> None:
+def _check_gain(view: View, world: World) -> None:
     """Refuse a summary that would cost more to write than leaving the messages out saves."""
     tokens, prices = ranges.whole(view).tokens, world.prices
     written = min(SUMMARY, world.window * SUMMARY_SHARE)
