@@ -21,7 +21,7 @@ from uuid import uuid4
 
 import reverie
 from reverie.errors import InvalidInput
-from reverie.layers.collapse.folds import FOLDED, SEALED
+from reverie.layers.collapse.lines import FOLDED, SEALED
 from reverie.layers.custom import OwnLayer, pairs
 from reverie.layers.microcompaction import managed_options
 from reverie.layers.order import BEFORE_A_REQUEST, WHEN_ADDED

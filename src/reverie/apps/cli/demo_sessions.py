@@ -21,7 +21,7 @@ from reverie.agent.builder import open_agent
 from reverie.apps.cli import demo as sample
 from reverie.apps.cli.demo_course import CLASSIC, SkippingClock, Tell, own_environment
 from reverie.embedded.model import EmbeddedModel
-from reverie.layers.collapse.folds import SEALED
+from reverie.layers.collapse.lines import SEALED
 from reverie.session.dream import results
 from reverie.session.dream.branch import Dream, snapshot
 from reverie.session.recall.selection import past as recalled_before

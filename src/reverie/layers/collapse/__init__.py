@@ -22,15 +22,7 @@ from itertools import takewhile
 
 from reverie.errors import ReverieError
 from reverie.layers.collapse import lines as words
-from reverie.layers.collapse.folds import (
-    FOLDED,
-    SEALED,
-    fold,
-    fold_lines,
-    frame_lines,
-    joined_parts,
-)
-from reverie.layers.collapse.lines import seal_lines
+from reverie.layers.collapse.lines import FOLDED, SEALED, fold_lines, frame_lines, seal_lines
 from reverie.settings.catalog import Settings
 from reverie.transcript.blocks import Block, dump, text_block
 from reverie.transcript.mentions import reference
@@ -104,13 +96,16 @@ async def seal(view: View, world: World) -> Sequence[Record]:
         strips=world.unbound(view.items.since(kept)),
         why=price.told(limit),
     )
-    out: list[Record] = [record]
     gone = fold_lines(view, settings, lines.tokens)
-    for some in (joined_parts(view, settings, gone[0]), gone) if gone else ():
-        if some:
-            shown = intro if head in [i.id for i in some] else None
-            made = fold(view, some, shown, settings, await _summary(some, world))
-            out += [made] if made is not None else []
+    if not gone:
+        return (record,)
+    from reverie.layers.collapse.folds import fold, joined_parts  # due rarely
+
+    out: list[Record] = [record]
+    for some in filter(None, (joined_parts(view, settings, gone[0]), gone)):
+        shown = intro if head in [i.id for i in some] else None
+        made = fold(view, some, shown, settings, await _summary(some, world))
+        out += [made] if made is not None else []
     return out
 
 

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 from os.path import commonpath
 
 from reverie.layers.collapse.lines import (
+    FOLDED,
     PASTE,
     failed,
+    frame_lines,
     is_command,
     of_assistant,
     one_line,
@@ -30,7 +31,6 @@ from reverie.layers.collapse.lines import (
     told_apart,
 )
 from reverie.settings.catalog import Settings
-from reverie.text.format import utc_minute
 from reverie.transcript import claude_code
 from reverie.transcript.audit import binding
 from reverie.transcript.blocks import Block, Json, text_block, text_of
@@ -46,9 +46,6 @@ from reverie.transcript.records import (
 )
 from reverie.transcript.view import View
 
-SEALED = "collapse"
-FOLDED = "collapse fold"
-FOLD_SHARE = 2 / 3
 PARTS_SHARE = 2  # newer parts may have this part of what lines may have; then they join
 FOLDED_SAID = 300  # characters of an answer in a part
 JOINED_SAID = 160  # the same once parts are joined
@@ -75,20 +72,6 @@ _TESTS_AT = 3_000  # characters at the end of an output
 
 
 # --- which lines and parts
-
-
-def fold_lines(view: View, settings: Settings, coming: int) -> list[Item]:
-    """The sealed lines that are to be folded now; none where they are few."""
-    runs = groupby(view.items[: view.live], lambda item: item.reason == SEALED)
-    lines = max([list(run) for sealed, run in runs if sealed], key=len, default=list[Item]())
-    total = sum([i.tokens for i in lines]) + coming
-    if total <= settings.collapse_log or len(lines) < 2:
-        return []
-    size, count = 0, 0
-    while count < len(lines) and size < total * FOLD_SHARE:
-        size += lines[count].tokens
-        count += 1
-    return lines[:count]
 
 
 def joined_parts(view: View, settings: Settings, before: Item) -> list[Item]:
@@ -125,15 +108,6 @@ def covered(view: View, items: Iterable[Item]) -> list[Entry]:
     """The messages that some items stand for."""
     found = view.entries.among(frozenset[str]().union(*[i.covers for i in items]))
     return [e for e in found if isinstance(e.record, (UserMessage, AssistantMessage))]
-
-
-def frame_lines(view: View, items: Iterable[Item], text: str, what: str, part: str = "") -> str:
-    """Lines between marks that say of when they are, where that is known, and where they end."""
-    found = [view.entries.find(ident) for item in items for ident in item.covers or (item.id,)]
-    at = [entry.at for entry in found if entry is not None and entry.at > 0]
-    first, last = (utc_minute(min(at)), utc_minute(max(at))) if at else ("", "")
-    when = f"{first} to {last[11:] if first[:10] == last[:10] else last} UTC" if at else ""
-    return f"[{' '.join(filter(None, (what, when, part)))}]\n{text}\n[end]"
 
 
 # --- what they become

@@ -10,9 +10,11 @@ Whose words a text is, its record tells; a result that quotes the user stays a r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from reverie.settings.catalog import Settings
+from reverie.text.format import utc_minute
 from reverie.transcript import claude_code
 from reverie.transcript.blocks import Block, Json, text_of
 from reverie.transcript.mentions import error_lines, exit_code, first_names, outline, reference
@@ -20,6 +22,9 @@ from reverie.transcript.messages import Item
 from reverie.transcript.records import UserMessage, user_words
 from reverie.transcript.view import View
 
+SEALED = "collapse"
+FOLDED = "collapse fold"
+FOLD_SHARE = 2 / 3
 RESULT_NAMES = 150
 WRITTEN_NAMES = 800  # the same of what a call wrote: names that nobody but the model knows
 WRITTEN_AT = 6_000  # characters of it that are searched
@@ -224,6 +229,32 @@ def _last_line(text: str, width: int) -> str:
     if text.startswith(_STORED):
         end = end.rpartition("\n")[0].rstrip()
     return one_line(end.rpartition("\n")[2], width)
+
+
+# --- which lines fold, and what is around all lines
+
+
+def fold_lines(view: View, settings: Settings, coming: int) -> list[Item]:
+    """The sealed lines that are to be folded now; none where they are few."""
+    runs = groupby(view.items[: view.live], lambda item: item.reason == SEALED)
+    lines = max([list(run) for sealed, run in runs if sealed], key=len, default=list[Item]())
+    total = sum([i.tokens for i in lines]) + coming
+    if total <= settings.collapse_log or len(lines) < 2:
+        return []
+    size, count = 0, 0
+    while count < len(lines) and size < total * FOLD_SHARE:
+        size += lines[count].tokens
+        count += 1
+    return lines[:count]
+
+
+def frame_lines(view: View, items: Iterable[Item], text: str, what: str, part: str = "") -> str:
+    """Lines between marks that say of when they are, where that is known, and where they end."""
+    found = [view.entries.find(ident) for item in items for ident in item.covers or (item.id,)]
+    at = [entry.at for entry in found if entry is not None and entry.at > 0]
+    first, last = (utc_minute(min(at)), utc_minute(max(at))) if at else ("", "")
+    when = f"{first} to {last[11:] if first[:10] == last[:10] else last} UTC" if at else ""
+    return f"[{' '.join(filter(None, (what, when, part)))}]\n{text}\n[end]"
 
 
 # --- What people and the model said, as it stands in the sealed part.
