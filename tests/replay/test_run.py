@@ -34,8 +34,8 @@ from reverie.transcript import (
     UserMessage,
     View,
     block_of,
-    is_wish,
     text_block,
+    user_words,
 )
 from reverie.wire import Request, render
 from tests.layers.running import folded, sent
@@ -323,7 +323,7 @@ def by_programs(ours: RecordedCourse) -> set[str]:
         for block in step.blocks
         if step.role != "assistant" and block.type == "text"
     ]
-    given = set(identifiers("\n".join(filter(is_wish, texts))))
+    given = set(identifiers("\n".join(map(user_words, texts))))
     return {name for text in texts for name in identifiers(text)[:FACTS]} - given
 
 

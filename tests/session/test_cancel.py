@@ -60,7 +60,7 @@ class Stage:
             (lambda: s.observe(reply("word-3")), "word-3"),
             (s.end_turn, ""),
             (lambda: s.rewind(s.view.leaf), ""),
-            (s.compact, ""),
+            (s.summarize, ""),
             (s.sync, ""),
             (s.aclose, ""),
         ]

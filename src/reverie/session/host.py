@@ -264,7 +264,7 @@ class JobContext(ForkParent):
 
     async def summarize(self, instructions: str = "", **part: Any) -> compaction.Compacted:
         """Put a summary in the place of the conversation, or of a part of it; `part` as
-        `compaction.compact` takes it: `from_`, `up_to`, `by_provider`."""
+        `compaction.compact` takes it: `from_`, `up_to`, `by_provider`, `must_gain`."""
         if self._in_flight:
             raise InvalidInput("a request is on its way", do="Observe its answer first")
         return await compaction.compact(self, instructions, **part)

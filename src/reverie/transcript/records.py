@@ -255,8 +255,9 @@ class UserMessage:
 
 _NOBODY = ("tool", "interrupted", "go_on", "hook", "client", "agent")  # origins that are no person
 _FRAMED = pattern(r"\s*<(?:system-reminder|task-notification|local-command-|command-|bash-)")
-_TOLD = pattern(
-    r"\s*<(?:system-reminder|task-notification|local-command-\w+|bash-stdout|bash-stderr)>"
+_NOTICE = pattern(
+    r"(?s)\s*<(system-reminder|task-notification|local-command-\w+|bash-stdout|bash-stderr)>"
+    r".*?(?:</\1>|\Z)"
 )
 
 
@@ -267,10 +268,15 @@ def is_typed(text: str, origin: str = "user") -> bool:
     return origin.partition(":")[0] not in _NOBODY and not _FRAMED.match(text)
 
 
-def is_wish(text: str, origin: str = "user") -> bool:
-    """The same, but that a command, or a line for the shell, is the wish of whoever gave it: it is
-    kept as their words, though nothing is learned from it."""
-    return origin.partition(":")[0] not in _NOBODY and not _TOLD.match(text)
+def user_words(text: str, origin: str = "user") -> str:
+    """The words of a person in a text of a user's message, without what their client put in front
+    of them. A command, or a line for the shell, is the wish of whoever gave it."""
+    if origin.partition(":")[0] in _NOBODY:
+        return ""
+    start = 0
+    while found := _NOTICE.match(text, start):
+        start = found.end()
+    return text[start:].lstrip() if start else text
 
 
 @unchanging

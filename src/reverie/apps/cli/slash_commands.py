@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from reverie.apps.cli.controller import ChatController
 from reverie.apps.tui.footer import COMPACTION, SEAL
@@ -217,7 +217,8 @@ def compact(chat: CommandContext, rest: str) -> None:
         pivot = found[0].id
     tokens = f"{session.view.tokens:,} tokens"
     chat.say(f"Compacting {tokens}; Ctrl-C leaves everything as it is…", "dim")
-    part = {"--from": {"from_": pivot}, "--up-to": {"up_to": pivot}}.get(side, {})
+    part: dict[str, Any] = {"from_": pivot} if side == "--from" else {"up_to": pivot}
+    part = part if side else {"must_gain": True}
     done = chat.desk.call(partial(session.summarize, words, **part))
     chat.say(f"Compacted: {done.tokens_before:,} tokens are {done.tokens_after:,} now")
     if done.fidelity is not None:
