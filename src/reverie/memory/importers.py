@@ -201,8 +201,9 @@ class MemoryImport:
         return why
 
     def _save_memory(self, one: ForeignMemory, made: TopicFile) -> ImportOutcome:
-        origin, text = self._origin(one), made.body.strip()
-        waits = () if self.trusted else self.memories.waits(made.key, made.data)
+        origin = self.memories.vouched(made.key, made.data, self._origin(one))
+        text, trusted = made.body.strip(), origin.trust is not Trust.UNTRUSTED
+        waits = () if trusted else self.memories.waits(made.key, made.data)
         if waits:
             why = "; ".join(found.rule for found in waits)
             if self._waiting >= MAX_WAITING:
@@ -218,7 +219,7 @@ class MemoryImport:
                 made.key, made.data, origin, exclusive=True, group=self._group, queues=False
             )
             keep_time(self.memories, made.key, int(one.at * 1_000_000_000))
-        return ImportOutcome(text, KEPT if self.trusted else UNVERIFIED, "", made.key)
+        return ImportOutcome(text, KEPT if trusted else UNVERIFIED, "", made.key)
 
 
 def _of(text: str, error: ReverieError) -> ImportOutcome:
