@@ -7,7 +7,6 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -36,8 +35,8 @@ def git(*words: str, cwd: Path) -> bytes:
     return subprocess.run(["git", *words], cwd=cwd, check=True, capture_output=True).stdout
 
 
-def remote(hub: Path, folder: Path, url: str = "") -> GitRemote:
-    program = shutil.which("git") or "git"
+def remote(hub: Path, folder: Path, url: str = "", program: str = "") -> GitRemote:
+    program = program or shutil.which("git") or "git"
     return GitRemote(
         url or f"file://{hub}", "acme/reader", folder, program=program, environ=os.environ
     )
@@ -154,23 +153,24 @@ def test_a_remote_that_is_away_or_none(tmp_path: Path) -> None:
             remote(tmp_path, tmp_path / "mine", bad)
 
 
-def test_what_is_here_already_is_neither_fetched_nor_read_again(
-    hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer, reader = remote(hub, tmp_path / "a"), remote(hub, tmp_path / "b")
+def test_what_is_here_already_is_neither_fetched_nor_read_again(hub: Path, tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    noted = tmp_path / "noted-git"
+    noted.write_text(f'#!/bin/sh\necho "$@" >> {said}\nexec {shutil.which("git")} "$@"\n')
+    noted.chmod(0o700)
+
+    def asked() -> list[str]:
+        rows = said.read_text().splitlines()
+        said.write_text("")
+        return [next(one for one in row.split() if one in COMMANDS) for row in rows]
+
+    writer, reader = remote(hub, tmp_path / "a"), remote(hub, tmp_path / "b", program=str(noted))
     tag = writer.put([draft("a.md", "one")], (writer.hashes() or EMPTY).tag)
-    asked: list[str] = []
-    run = subprocess.run
-
-    def counted(words: list[str], **more: Any) -> Any:
-        asked.append(next(one for one in words if one in COMMANDS))
-        return run(words, **more)
-
     reader.hashes()
-    monkeypatch.setattr(subprocess, "run", counted)
+    asked()
     assert reader.hashes(tag) is None
-    assert asked == ["ls-remote"]
+    assert asked() == ["ls-remote"]
     state = reader.state()
     assert state is not None
     assert dict(state.contents) == {"a.md": "one"}
-    assert asked == ["ls-remote", "ls-remote", "cat-file", "log"]  # is it here, and whose is it
+    assert asked() == ["ls-remote", "cat-file", "log"]  # is it here, and whose is it

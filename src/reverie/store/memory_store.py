@@ -49,7 +49,6 @@ from reverie.topics.versions import (
 )
 from reverie.world import Notice, Say, say_nothing
 
-
 BY_HAND = frozenset({"cli", "web"})
 """Tools by which a person writes a memory themselves."""
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from reverie import programs
 from reverie.errors import InvalidInput, PathRefused
 from reverie.store.paths import check_key
 from reverie.team.client import Hostile, Offline, Permanent, Stale
@@ -228,29 +228,21 @@ class GitRemote:
         feed: bytes = b"",
         index: Path | None = None,
         more: Sequence[str] = (),
-    ) -> subprocess.CompletedProcess[bytes]:
+    ) -> programs.CompletedProcess[bytes]:
         environ = dict(self._environ)
         if index is not None:
             environ["GIT_INDEX_FILE"] = str(index)
         try:
-            return subprocess.run(
-                [self._program, *_SAFE, *more, *words],
-                input=feed,
-                capture_output=True,
-                env=environ,
-                cwd=os.sep,
-                timeout=_SECONDS,
-                check=False,
-                umask=0o077,
-            )
-        except subprocess.TimeoutExpired:
+            line = [self._program, *_SAFE, *more, *words]
+            return programs.run(line, environ, os.sep, seconds=_SECONDS, feed=feed, umask=0o077)
+        except programs.TimeoutExpired:
             raise Offline(
                 "The git remote does not answer", where=self.url, do="It is tried again later"
             ) from None
         except OSError as error:
             raise Permanent(f"git cannot be run: {error.strerror}", do="Install git") from error
 
-    def _offline_error(self, done: subprocess.CompletedProcess[bytes], what: str) -> Offline:
+    def _offline_error(self, done: programs.CompletedProcess[bytes], what: str) -> Offline:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         plain = next((line for line in said if line.isprintable()), "")
         return Offline(

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import subprocess
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import reverie
+from reverie import programs
 from reverie.apps.cli.output import note
 from reverie.errors import InvalidInput, StoreError, WriteFailed
 from reverie.settings.catalog import Settings
@@ -146,7 +146,9 @@ def run_editor(before: bytes, key: str) -> bytes:
         copy = Path(folder) / os.path.basename(key)
         copy.write_bytes(before)
         try:
-            ended = subprocess.run([*shlex.split(command), str(copy)], check=False)
+            line = [*shlex.split(command), str(copy)]
+            terminal = dict.fromkeys(("stdin", "stdout", "stderr"))  # the person's own
+            ended = programs.run(line, environ, os.getcwd(), seconds=None, **terminal)
         except (OSError, ValueError) as error:
             raise InvalidInput(f"The editor cannot be run: {error}", where=command) from error
         if ended.returncode:
