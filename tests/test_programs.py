@@ -10,7 +10,7 @@ import pytest
 
 from reverie import programs
 
-pytestmark = pytest.mark.spec("18.web")
+pytestmark = pytest.mark.spec("project.programs")
 
 
 def tool(folder: Path, name: str, says: str) -> Path:

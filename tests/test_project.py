@@ -627,7 +627,7 @@ def program_starts(source: str) -> set[str]:
     return found
 
 
-@pytest.mark.spec("18.web")
+@pytest.mark.spec("project.programs")
 def test_every_program_is_started_in_one_place(root: Path) -> None:
     house = root / "src/reverie"
     found = {
