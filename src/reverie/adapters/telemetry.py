@@ -23,6 +23,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 import reverie
 from reverie import observer
+from reverie.errors import NotAvailable
 from reverie.observer import ObservedConversation, WorkKind
 from reverie.session.budget import weight
 from reverie.transcript.blocks import Block, text_of
@@ -74,7 +75,11 @@ def from_environment(wanted: str) -> Telemetry:
 
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         configurator: Any = _OTelSDKConfigurator()
-        configurator.configure()
+        try:
+            configurator.configure()
+        except (RuntimeError, ValueError, ImportError) as error:
+            do = "Install the exporter's package, or set OTEL_TRACES_EXPORTER=none"
+            raise NotAvailable(f"OpenTelemetry cannot be set up: {error}", do=do) from error
     return enable(texts=wanted == "texts")
 
 

@@ -270,6 +270,9 @@ def _memory(examined: DoctorRun) -> Iterator[Check]:
             return
         count, waiting = len(list_memories(memories)), len(memories.review.items())
         broken = memories.review.unreadable()
+        if memories.forgotten.unfinished():
+            do = "Forget the same words again"
+            yield Check("memory", "problem", "A forget was cut off: some words are left", do)
     told = f"{plural(count, 'memory', 'memories')} read"
     if broken:
         yield Check("memory", "problem", f"{told}; {broken[0]} in review cannot be read")

@@ -13,6 +13,7 @@ disk leaves the old file as it was and raises.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -149,6 +150,10 @@ class MemoryStore:
         except ReverieError as error:
             text = f"a change that was cut off while it landed is not whole yet: {error}"
             say(Notice("memory", text, "warning"))
+        with suppress(ReverieError):
+            if memories.forgotten.unfinished():
+                text = "A forget was cut off: forget the same words again to finish it"
+                say(Notice("memory", text, "warning"))
         return memories
 
     def close(self) -> None:

@@ -27,6 +27,7 @@ from reverie.errors import InvalidInput, StoreError, WriteFailed
 from reverie.settings.catalog import Settings
 from reverie.settings.sources import environment
 from reverie.store.files import Folder
+from reverie.store.project import Project, is_on
 
 FILE = "history.jsonl"
 MOST = 1_000  # messages that are kept
@@ -190,6 +191,12 @@ def _short(home: Path) -> str:
     own = str(Path.home())
     told = f"~{told[len(own) :]}" if told.startswith(f"{own}/") else told
     return told if len(told) <= ROOM else f"…{told[1 - ROOM :]}"
+
+
+def tell_off(place: Project, say: Callable[[str], None] = note) -> None:
+    """Say where memory is switched off: "remember …" keeps nothing there."""
+    if not is_on(place).on:
+        say("reverie: memory is off here, nothing is remembered; `reverie on` switches it on")
 
 
 def welcome(
