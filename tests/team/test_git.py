@@ -174,3 +174,21 @@ def test_what_is_here_already_is_neither_fetched_nor_read_again(hub: Path, tmp_p
     assert state is not None
     assert dict(state.contents) == {"a.md": "one"}
     assert asked() == ["ls-remote", "cat-file", "log"]  # is it here, and whose is it
+
+
+@pytest.mark.parametrize("known", ["environment", "git"])
+def test_a_commit_carries_its_author(hub: Path, tmp_path: Path, known: str) -> None:
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "nobody")}
+    if known == "environment":
+        environ |= {"GIT_AUTHOR_NAME": "ines", "GIT_AUTHOR_EMAIL": "ines@acme.example"}
+        environ |= {"GIT_COMMITTER_NAME": "ines", "GIT_COMMITTER_EMAIL": "ines@acme.example"}
+    if known == "git":
+        (tmp_path / "nobody").mkdir()
+        (tmp_path / "nobody" / ".gitconfig").write_text(
+            "[user]\nname = ines\nemail = i@a.example\n"
+        )
+    program = shutil.which("git") or "git"
+    url, folder = f"file://{hub}", tmp_path / "mine"
+    made = GitRemote(url, "acme/reader", folder, program=program, environ=environ)
+    made.put([draft("a.md", "one")], (made.hashes() or EMPTY).tag)
+    assert [one.author for one in made.log()] == ["ines"]

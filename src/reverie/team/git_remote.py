@@ -37,6 +37,7 @@ _OURS = "refs/reverie/there"
 _SECONDS = 120
 _LOOKED = 1_000  # versions in which the last author of each file is looked for
 _SCHEMES = ("https://", "ssh://", "file://", "git://", "http://")
+_WHO = tuple(f"GIT_{who}_{what}" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL"))
 _FILE = "100644"
 _BLOBS = (b"100644", b"100755")
 _SAFE = (
@@ -66,7 +67,7 @@ class GitRemote:
         self._program = program
         self._last: tuple[str, dict[str, bytes], dict[str, str]] = ("", {}, {})
         self._environ = {
-            **{name: value for name, value in environ.items() if not name.startswith("GIT_")},
+            **{k: v for k, v in environ.items() if not k.startswith("GIT_") or k in _WHO},
             "GIT_TERMINAL_PROMPT": "0",
             "LC_ALL": "C",
             "GIT_DIR": str(folder),
@@ -219,7 +220,8 @@ class GitRemote:
     def _commit(self, tree: str, parents: Sequence[str], message: str) -> str:
         found = self._run("commit-tree", tree, *parents, feed=message.encode())
         if found.returncode:
-            named = ("-c", "user.name=reverie", "-c", "user.email=reverie@localhost")
+            who = self._environ.get("USER") or self._environ.get("LOGNAME") or "reverie"
+            named = ("-c", f"user.name={who}", "-c", f"user.email={who}@localhost")
             found = self._run("commit-tree", tree, *parents, feed=message.encode(), more=named)
         if found.returncode:
             raise self._offline_error(found, "The commit could not be made")

@@ -170,7 +170,13 @@ class TeamStore:
             _audit(within, now, place, token.id, "put", detail)
             return _tag_of(nonce, number)
 
-        return self.database.run(commit_drafts, writes=True)
+        try:
+            return self.database.run(commit_drafts, writes=True)
+        except TooFast:
+            raise
+        except HttpRefusal:  # what was refused counts too: its transaction took nothing
+            self.database.run(lambda on: tokens.take_write(on, token.id, now), writes=True)
+            raise
 
     # Tokens
 
