@@ -402,20 +402,3 @@ async def test_the_example_of_the_claude_agent_sdk(home: Path, tmp_path: Path) -
         options = claude_options(tmp_path, provider.anthropic_url)
         assert await ask(options, TOLD) == "I will."
         assert await ask(options, ASKED) == "Because openssl moved."
-
-
-@pytest.mark.parametrize("used", [True, False])
-async def test_openai_agents_without_the_run_config_says_that_nothing_is_trimmed(
-    home: Path, used: bool
-) -> None:
-    told: list[str] = []
-    session = ReverieSession(
-        SQLiteSession("s"), window=400_000, on_notice=lambda one: told.append(one.text)
-    )
-    config = session.run_config() if used else RunConfig()
-    with testing.provider(["One.", "Two."]) as provider:
-        async with AsyncOpenAI(base_url=provider.openai_url, api_key="k") as client:
-            agent = OpenAIAgent(name="a", model=OpenAIResponsesModel(GPT, openai_client=client))
-            for text in ("Hello", "Again"):
-                await Runner.run(agent, text, session=session, run_config=config)
-    assert len([one for one in told if "run_config" in one]) == (0 if used else 1)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,27 @@ def test_what_an_agent_is_to_be_tells_nothing_of_the_user(home: Path, tmp_path: 
     for system, file in (("letta", agent), ("mem0", owned)):
         assert run("memory", "import", "--from", system, str(file), "--trust", cwd=tmp_path)[0] == 0
     assert [one.type for one in reverie.Memory(tmp_path).list()] == ["reference", "reference"]
+
+
+def test_the_audit_lists_what_ran_who_changed_and_who_forgot(home: Path, tmp_path: Path) -> None:
+    memory = reverie.Memory(tmp_path)
+    memory.add("The port is 8000.", name="Port")
+    call = {"type": "tool_use", "id": "c", "name": "remember", "input": {"text": "It is in Oslo."}}
+    memory.tools.handle(call)
+    memory.dream()
+    memory.remove(memory.get("Port").file)
+    memory.forget("blue elephant")
+    run("off", cwd=tmp_path)
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    (home / "usage").mkdir(exist_ok=True)
+    line = {"id": "a", "source": "dream", "reserved": 1200}
+    (home / "usage" / f"{today}.jsonl").write_text(json.dumps(line) + "\n")
+    code, out, err = run("doctor", "--audit", "--json", cwd=tmp_path)
+    assert code == 0, err
+    rows = {(one["who"], one["what"].partition(":")[0]) for one in json.loads(out)["audit"]}
+    assert {("user", "remove"), ("user", "forget"), ("dream", "ran unasked")} <= rows
+    assert any(what.startswith("changed ") for _, what in rows)
+    assert "Oslo" not in out
+    assert "elephant" not in out
+    assert "8000" not in out
+    assert run("doctor", "--audit", cwd=tmp_path)[1].startswith("day")

@@ -259,11 +259,8 @@ class WorkerContext:
         def tell_progress(at: Progress) -> None:
             tell(replace(at, cost=0.0) if free else at)
 
-        async def begin() -> TaskOutcome:
-            place = here.sibling(Path(job.root))  # raises where no path is called so
-            return await task(JobHandle(job, place, run, tell_progress, here))
-
-        outcome, error = await alone(self._outcome(begin()), None)
+        work = JobHandle(job, here.sibling(Path(job.root)), run, tell_progress, here)
+        outcome, error = await alone(self._outcome(task(work)), None)
         if outcome is None:
             outcome = TaskOutcome("failed", "error", error)
         if free:
