@@ -15,19 +15,10 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT, CompletedProcess, Popen, TimeoutExpired
 from typing import TYPE_CHECKING, Any, cast
 
-__all__ = [  # with the names of `subprocess` that its callers need
-    "DEVNULL",
-    "PIPE",
-    "STDOUT",
-    "CompletedProcess",
-    "Popen",
-    "TimeoutExpired",
-    "python",
-    "run",
-    "script",
-    "start",
-    "start_async",
-]
+__all__ = [
+    "DEVNULL", "PIPE", "STDOUT", "CompletedProcess", "Popen", "TimeoutExpired",
+    "python", "run", "script", "start", "start_async",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from anyio.abc import Process
