@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 
 from reverie.consolidation.lint import LintReport
-from reverie.errors import NotFound, StoreError
+from reverie.errors import NotFound, StoreError, WriteFailed
 from reverie.memory.check import check_memory, unworthy
 from reverie.observer import SystemClock
 from reverie.reports.session_index import DerivedDatabase
@@ -178,7 +178,8 @@ def _trend(
         noted = _memory_day(today, check_memory(memories, place), memories, mark)
         kept = [*(one for one in known if one.day != today), noted][-366:]
         rows = [json.dumps([n.day, n.score, n.memories, n.pollution, n.mark]) for n in kept]
-        folder.write(TREND, ("\n".join(rows) + "\n").encode())
+        with contextlib.suppress(WriteFailed):  # a full disk: it is worked out again
+            folder.write(TREND, ("\n".join(rows) + "\n").encode())
     return kept
 
 

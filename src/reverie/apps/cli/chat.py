@@ -167,9 +167,10 @@ def _answer(
     form: OutputFormat,
     as_json: bool,
 ) -> None:
-    from reverie.apps.cli.keyboard import welcome
+    from reverie.apps.cli.keyboard import tell_off, welcome
 
     welcome(place.home, place.settings, private=wanted.private)
+    tell_off(place)
     code = run_prompt(place, wanted, model, prompt, form, as_json)
     if code:
         raise click.exceptions.Exit(code)

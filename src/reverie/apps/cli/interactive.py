@@ -20,7 +20,7 @@ import reverie
 from reverie.agent.agent import Agent, AgentOptions
 from reverie.apps.cli.chat import ask_for_files, model_named, with_session
 from reverie.apps.cli.controller import ChatController, RuleSuggestions, TurnCancelled, TurnDisplay
-from reverie.apps.cli.keyboard import Keyboard, PromptHistory, welcome
+from reverie.apps.cli.keyboard import Keyboard, PromptHistory, tell_off, welcome
 from reverie.apps.cli.memory import edit_memory
 from reverie.apps.cli.memory_review import OUTCOMES, edit_item
 from reverie.apps.cli.recall import by_user
@@ -214,6 +214,7 @@ def converse(
     commands = standard()
     if welcome(place.home, place.settings, private=wanted.private, say=screen.line):
         screen.line("")
+    tell_off(place, screen.line)
     with screen.aside():
         offer(place)
     if not wanted.resume:

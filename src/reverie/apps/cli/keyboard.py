@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import subprocess
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,11 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import reverie
+from reverie import programs
 from reverie.apps.cli.output import note
 from reverie.errors import InvalidInput, StoreError, WriteFailed
 from reverie.settings.catalog import Settings
 from reverie.settings.sources import environment
 from reverie.store.files import Folder
+from reverie.store.project import Project, is_on
 
 FILE = "history.jsonl"
 MOST = 1_000  # messages that are kept
@@ -146,7 +147,9 @@ def run_editor(before: bytes, key: str) -> bytes:
         copy = Path(folder) / os.path.basename(key)
         copy.write_bytes(before)
         try:
-            ended = subprocess.run([*shlex.split(command), str(copy)], check=False)
+            line = [*shlex.split(command), str(copy)]
+            terminal = dict.fromkeys(("stdin", "stdout", "stderr"))  # the person's own
+            ended = programs.run(line, environ, os.getcwd(), seconds=None, **terminal)
         except (OSError, ValueError) as error:
             raise InvalidInput(f"The editor cannot be run: {error}", where=command) from error
         if ended.returncode:
@@ -188,6 +191,12 @@ def _short(home: Path) -> str:
     own = str(Path.home())
     told = f"~{told[len(own) :]}" if told.startswith(f"{own}/") else told
     return told if len(told) <= ROOM else f"…{told[1 - ROOM :]}"
+
+
+def tell_off(place: Project, say: Callable[[str], None] = note) -> None:
+    """Say where memory is switched off: "remember …" keeps nothing there."""
+    if not is_on(place).on:
+        say("reverie: memory is off here, nothing is remembered; `reverie on` switches it on")
 
 
 def welcome(
