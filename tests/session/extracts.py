@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reverie.agent import Agent, AgentOptions, open_agent
-from reverie.session import AFTER_A_TURN, Session, consider
+from reverie.session import Session, asks_now, consider
 from reverie.session import NAME as EXTRACTION_NAME
 from reverie.settings import Settings
 from reverie.store import MemoryStore, Project
@@ -138,9 +138,9 @@ async def turn(agent: Agent, *said: str) -> None:
 
 
 async def considered(session: Session) -> None:
-    """What the end of a turn does by itself, where it is among its pieces."""
-    if NAME not in dict(AFTER_A_TURN):
-        await consider(session)
+    """What an idle pause does by itself: turns that were not worth a call alone are looked at."""
+    if not asks_now(session.view):
+        await consider(session, last=True)
 
 
 async def looked(agent: Agent) -> None:

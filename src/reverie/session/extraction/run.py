@@ -286,8 +286,9 @@ _cursor: ContextVar[str] = ContextVar("reverie.extracted", default="")
 """Where the run before this one in the same job ended; its record may still wait to be joined."""
 
 
-async def consider(host: JobContext) -> None:
-    """Start an extraction where one is due."""
+async def consider(host: JobContext, *, last: bool = False) -> None:
+    """Start an extraction where one is due. A model is asked where there is something to keep;
+    else the turn waits, for the next, an idle pause or the session's end (`last`)."""
     why = layer.why_not_due(
         host.view,
         host.world,
@@ -295,7 +296,12 @@ async def consider(host: JobContext) -> None:
         interactive=host.interactive,
         in_words=not isinstance(host.guards, Guards),
     )
-    if why or host.world.model is None or host.view.sent is None:
+    model = host.world.model
+    if why or model is None or host.view.sent is None:
+        return
+    if (last or not model.capabilities.free) and not layer.asks_now(host.view, last=last):
+        if not last:
+            host.when_idle(partial(consider, host, last=True))
         return
 
     async def work() -> None:
