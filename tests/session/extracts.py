@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import anyio
+
 from reverie.agent import Agent, AgentOptions, open_agent
-from reverie.session import Session, asks_now, consider
 from reverie.session import NAME as EXTRACTION_NAME
+from reverie.session import Session, asks_now, consider
 from reverie.settings import Settings
 from reverie.store import MemoryStore, Project
 from reverie.testing import ManualClock, ScriptedModel, call, reply
@@ -38,6 +40,7 @@ class Script:
     main: list[Answer] = field(default_factory=list)
     forks: list[Request] = field(default_factory=list)
     told: list[Request] = field(default_factory=list)
+    asked: anyio.Event = field(default_factory=anyio.Event)  # a fork was
     _count: int = 0
 
     def __call__(self, request: Request) -> Answer:
@@ -47,6 +50,7 @@ class Script:
         if not self.forks or request.count < self.forks[-1].count or _fresh(request):
             self._count = 0
         self.forks.append(request)
+        self.asked.set()
         self._count += 1
         assert isinstance(request.task, ExtractTask)
         return self.rounds(request.task, self._count)

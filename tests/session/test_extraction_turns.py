@@ -116,8 +116,7 @@ async def test_or_in_an_idle_pause(stage: Stage) -> None:
     async with stage.agent(script, environ=environ) as agent:
         await agent.turn("Use tabs")
         with anyio.fail_after(30):
-            while not script.forks:
-                await anyio.sleep(0.01)
+            await script.asked.wait()
         assert await agent.session.jobs.wait("extract_memories", 60)
     assert len(script.forks) == 1
 

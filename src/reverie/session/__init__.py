@@ -23,8 +23,8 @@ __getattr__ = offered(
         "extraction.past_sessions": "PastSession RunBudget learn lessons",
         "extraction.repetition": "said_again",
         "extraction.run": "ExtractionContext consider guards_at",
-        "extraction.trigger": "NAME UserText asks_now extraction_prompt fresh is_listed saved_since "
-        "turns_since user_words why_not_due",
+        "extraction.trigger": "NAME UserText asks_now extraction_prompt fresh is_listed "
+        "saved_since turns_since user_words why_not_due",
         "hooks": "EVENTS Hook HookEvent Hooks MAX_CONTEXT MAX_OUTPUT hooks_for load_hooks",
         "host": "AFTER_A_TURN",
         "jobs": "Jobs process_limit",
