@@ -58,6 +58,12 @@ class Prices:
     short: float = DEFAULTS.cache_short_minutes * 60  # seconds
     long: float = DEFAULTS.cache_long_minutes * 60
 
+    def cost(self, usage: Usage) -> float:
+        """Price tokens, in units of one input token. Every figure of cost comes from here."""
+        short = usage.written - usage.written_1h
+        writing = short * self.write + usage.written_1h * self.write_long
+        return usage.uncached + usage.read * self.read + writing + usage.output * self.output
+
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:

@@ -188,20 +188,10 @@ def _when_forked(
 # --- sums
 
 
-def _sum(asked: Sequence[AnsweredRequest]) -> Usage:
-    return Usage(
-        sum(a.usage.uncached for a in asked),
-        sum(a.usage.read for a in asked),
-        sum(a.usage.written for a in asked),
-        sum(a.usage.output for a in asked),
-        sum(a.usage.written_1h for a in asked),
-    )
-
-
 def counts(asked: Sequence[AnsweredRequest], breaks: int, settings: Settings) -> dict[str, Any]:
     """The sums of some requests, and the hit rate and cost of those that are billed."""
-    usage = _sum(asked)
-    billed = _sum([one for one in asked if one.billed])
+    usage = sum((one.usage for one in asked), NOTHING)
+    billed = sum((one.usage for one in asked if one.billed), NOTHING)
     return {
         "requests": sum(a.requests for a in asked),
         **asdict(usage),

@@ -8,7 +8,7 @@ out from transcripts and history and kept nowhere, so a resumed session tells al
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from reverie.errors import InvalidInput
@@ -16,7 +16,7 @@ from reverie.light import dataclass
 
 if TYPE_CHECKING:
     from reverie.session.session import Session
-    from reverie.transcript.records import Entry, Usage
+    from reverie.transcript.records import Entry
     from reverie.transcript.view import View
 
 _DAY = 86_400
@@ -87,9 +87,9 @@ def report(owner: object, *, days: float | None = None) -> Report:
 def of_session(session: Session, since: float) -> Report:
     """What happened in a session since, and what it cost."""
     from reverie.embedded.model import NAME as EMBEDDED
-    from reverie.providers.capabilities import dollars
+    from reverie.providers.billing import dollars
     from reverie.session.budget import weight
-    from reverie.transcript.records import AssistantMessage, ForkEnded
+    from reverie.transcript.records import AssistantMessage, ForkEnded, Usage
 
     entries = [entry for entry in session.view.entries if entry.at >= since]
     settings, worker = session.world.settings, session.world.model
@@ -97,8 +97,8 @@ def of_session(session: Session, since: float) -> Report:
     by = session.world.model_name
     main = [e.record for e in entries if isinstance(e.record, AssistantMessage)]
     forks = [e.record for e in entries if isinstance(e.record, ForkEnded)]
-    used = _sum(one.usage for one in main if one.usage is not None)
-    behind = _sum(one.usage for one in forks)
+    used = sum((one.usage for one in main if one.usage is not None), Usage())
+    behind = sum((one.usage for one in forks), Usage())
     head = session.view.head
     name = head.model if head is not None else by
     unpaid = free and by == name == EMBEDDED
@@ -113,21 +113,6 @@ def of_session(session: Session, since: float) -> Report:
         None if None in spent else sum(one or 0.0 for one in spent),
         tuple(event for entry in entries if (event := event_of(entry, session.view)) is not None),
     )
-
-
-def _sum(usages: Iterable[Usage]) -> Usage:
-    from reverie.transcript.records import Usage
-
-    whole = Usage()
-    for one in usages:
-        whole = Usage(
-            whole.uncached + one.uncached,
-            whole.read + one.read,
-            whole.written + one.written,
-            whole.output + one.output,
-            whole.written_1h + one.written_1h,
-        )
-    return whole
 
 
 def saved_tokens(view: View) -> int:

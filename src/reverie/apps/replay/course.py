@@ -27,6 +27,7 @@ from reverie.transcript.fold import fold_entries
 from reverie.transcript.records import AssistantMessage, Entry, HeadSet, ResultDecided, UserMessage
 from reverie.transcript.view import View
 
+Interface: TypeAlias = Literal["proxy", "session"]
 StepRole: TypeAlias = Literal["user", "assistant", "tool"]
 ReadStored: TypeAlias = Callable[[str], bytes | None]
 
@@ -59,6 +60,11 @@ class RecordedCourse:
     head: HeadSet
     needs: Mapping[int, tuple[NameNeed, ...]]  # what each step repeats of earlier ones
     notes: tuple[str, ...] = ()
+
+    @property
+    def interface(self) -> Interface:
+        """What would send such a session's requests: another program's come through the proxy."""
+        return "session" if self.program == "reverie" else "proxy"
 
     @property
     def rounds(self) -> int:

@@ -16,6 +16,7 @@ from functools import cache
 from importlib.resources import files
 
 from reverie.light import dataclass
+from reverie.session.recall.selection import spoken_text
 from reverie.session.recall.selection import words as count_words
 from reverie.text.safety import neutralize_markup
 from reverie.topics.novelty import content
@@ -59,6 +60,8 @@ MAX_DATES = 40
 """Messages whose dates are told one by one."""
 LEAST_WORDS = 6
 """Words, by Unicode's segmentation, from which a message is worth a call."""
+LOOKED_BACK = 20
+"""Records in which the words are found that the first of the user's may answer."""
 LOOKED_AT = 20_000
 """Characters of a message that are compared with what it answers."""
 # What a short message says where it is meant for later too, in the languages most often met. One
@@ -136,12 +139,26 @@ def asks_now(view: View, *, last: bool = False) -> bool:
     """Whether what the user said since the last look is worth a call. What is not is joined to
     what comes next: to a turn that is, to a compaction, or at the `last` (an idle pause, the
     session's end) to whatever there is, since a bare yes may confirm what the agent asked."""
-    words = user_words(view, fresh(view).items)
     seen = view.entries.place(view.extracted.last) if view.extracted else None
+    since = 0 if seen is None else seen + 1
     compacted = view.entries.place(view.boundary) if view.boundary else None
-    if last or (compacted is not None and compacted > (seen or 0)):
-        return bool(words)
+    words = _said_since(view, since)
+    if last or (compacted is not None and compacted >= since):
+        return any(words)
     return any(map(_is_worth, words))
+
+
+def _said_since(view: View, start: int) -> Iterator[UserText]:
+    """What the user wrote from an entry on, also where lines stand for it by now."""
+    before = ""
+    for entry in view.entries.since(max(0, start - LOOKED_BACK)):
+        record = entry.record
+        if isinstance(record, AssistantMessage):
+            before = text_of([b.value for b in record.blocks if b.type == "text"]) or before
+        elif isinstance(record, UserMessage) and (view.entries.place(entry.id) or 0) >= start:
+            text = spoken_text(record)
+            if text:
+                yield UserText(entry.id, text, entry.at, before)
 
 
 def _is_worth(said: UserText) -> bool:
