@@ -60,6 +60,7 @@ from reverie.session.extraction.run import consider as consider
 from reverie.session.extraction.run import guards_at as guards_at
 from reverie.session.extraction.trigger import NAME as NAME
 from reverie.session.extraction.trigger import UserText as UserText
+from reverie.session.extraction.trigger import asks_now as asks_now
 from reverie.session.extraction.trigger import extraction_prompt as extraction_prompt
 from reverie.session.extraction.trigger import fresh as fresh
 from reverie.session.extraction.trigger import is_listed as is_listed
