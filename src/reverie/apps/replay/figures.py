@@ -51,10 +51,8 @@ class ReplayFigures:
     session: str
     policy: PolicyName
     tail: int
-    through: Interface
     cost: int
     naive_cost: int
-    billed: int
     recovery: int
     refind: int
     summaries: int
@@ -81,6 +79,8 @@ class ReplayFigures:
     program: str
     file: str
     background: BackgroundFigures  # in `billed`, not in `cost`
+    billed: int
+    through: Interface
     shown_tokens: float = 1.0  # the part of all results, by tokens, that the model was shown
     notes: tuple[str, ...] = ()
 

@@ -9,18 +9,18 @@ layers as they are, with the marks they come with. Values alone; nothing runs he
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Literal, TypeAlias, get_args
 
-from reverie.apps.replay.course import Interface
+from reverie.apps.replay.course import OWN, Interface, RecordedCourse
 from reverie.layers import collapse, microcompaction, tool_results
 from reverie.settings.catalog import DEFAULTS, Settings
 from reverie.simulator.profiles import CACHESIM
 from reverie.simulator.prompt_cache import CachedBlock, Charge, PromptCache
 from reverie.simulator.thinking_signatures import ThinkingSigner, link
-from reverie.toolbox.toolset import READ_BACK, Toolset, reading_back
+from reverie.toolbox.toolset import Toolset, reading_back
 from reverie.topics import prompt
 from reverie.transcript.blocks import Block, Object, dump, elements, parse, text_block
 from reverie.transcript.messages import Message
@@ -96,25 +96,19 @@ class ReplayPolicy:
         """Where the cache marks of a request stand."""
         return request.marks if self.is_session else plain_marks(request)
 
-    def head(self, known: HeadSet) -> HeadSet:
-        """The head that is sent: a session's own tool and section are added once."""
-        reader = Toolset([reading_back(None)]).anthropic()
-        if not self.is_session or f'"{READ_BACK}"' in known.tools:
+    def head(self, course: RecordedCourse) -> HeadSet:
+        """The head that is sent: what a session adds to another program's, once."""
+        known = course.head
+        if not self.is_session or course.program == OWN:
             return known
-        tools, system = elements(known.tools), elements(known.system)
-        section = text_block(prompt.section(prompt.PromptOptions(MEMORY, by_itself=True)))
-        return replace(
-            known,
-            tools=_array([*(raw for raw, _ in tools), *map(dump, reader)]),
-            system=_array([*(raw for raw, _ in system), section.raw]),
-        )
+        section = prompt.section(prompt.PromptOptions(MEMORY, by_itself=True))
+        system = [*(raw for raw, _ in elements(known.system)), text_block(section).raw]
+        reader = map(dump, Toolset([reading_back(None)]).anthropic())
+        tools = [*(raw for raw, _ in elements(known.tools)), *reader]
+        return replace(known, tools=f"[{','.join(tools)}]", system=f"[{','.join(system)}]")
 
 
 MEMORY = "/home/user/.reverie/projects/-home-user-project/memory"  # as long as such paths are
-
-
-def _array(texts: Iterable[str]) -> str:
-    return f"[{','.join(texts)}]"
 
 
 def plain_marks(request: Request) -> tuple[Mark, ...]:

@@ -151,7 +151,7 @@ async def play(
 class _Run:
     def __init__(self, course: RecordedCourse, policy: ReplayPolicy, thinking: bool) -> None:
         self.course = course
-        head = policy.head(course.head)
+        head = policy.head(course)
         self.stage = ReplayStage(head, policy, binds=thinking)
         self.meter = Meter(head)
         self.prices = policy.prices
