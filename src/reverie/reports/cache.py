@@ -20,9 +20,23 @@ from reverie.settings.catalog import Settings
 from reverie.store.journal import BadLine, Journal
 from reverie.transcript.codec import decode
 from reverie.transcript.fold import apply, branch
-from reverie.transcript.records import AssistantMessage, Entry, ForkEnded, Sent, Started, Usage
+from reverie.transcript.records import (
+    AssistantMessage,
+    Entry,
+    ForkEnded,
+    HeadSet,
+    Sent,
+    Started,
+    Usage,
+)
 from reverie.transcript.view import EMPTY, View
-from reverie.wire.cache_breaks import CacheBreak, CacheBreakDetector, ChangedPart, watch_entries
+from reverie.wire.cache_breaks import (
+    CacheBreak,
+    CacheBreakDetector,
+    ChangedPart,
+    announcements,
+    watch_entries,
+)
 from reverie.wire.request import render
 
 NOTHING = Usage()
@@ -170,15 +184,18 @@ def _when_forked(
     entries: Sequence[Entry], leaf: str, at: float, watch: CacheBreakDetector
 ) -> tuple[View, CacheBreakDetector]:
     """The parent as it was when a fork started behind one of its entries."""
-    view = EMPTY
+    view, heads = EMPTY, list[str]()
     for entry in entries:
         if view.leaf == leaf and (entry.on_chain or entry.at > at):
             break
         record = entry.record
-        if isinstance(record, Sent):
+        if isinstance(record, HeadSet):
+            heads.append(record.reason)
+        elif isinstance(record, Sent):
             request = replace(render(view, record.source), marks=record.marks)
             same = request.parts() == record.parts
-            watch = watch.sent(request if same else record, entry.at, view.moved)
+            moved, heads = announcements(view, heads), []
+            watch = watch.sent(request if same else record, entry.at, moved)
         elif isinstance(record, AssistantMessage):
             watch, _ = watch.answered(record.usage, record.diagnostics, record.applied_edits)
         view = apply(view, entry)
