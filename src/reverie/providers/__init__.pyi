@@ -1,5 +1,6 @@
 from reverie.providers.anthropic import AnthropicModel as AnthropicModel
 from reverie.providers.anthropic import anthropic_model as anthropic_model
+from reverie.providers.billing import KINDS as KINDS
 from reverie.providers.billing import PRICES as PRICES
 from reverie.providers.billing import Bill as Bill
 from reverie.providers.billing import dollars as dollars
