@@ -76,7 +76,6 @@ from reverie.session.hooks import HookEvent as HookEvent
 from reverie.session.hooks import Hooks as Hooks
 from reverie.session.hooks import hooks_for as hooks_for
 from reverie.session.hooks import load_hooks as load_hooks
-from reverie.session.host import AFTER_A_TURN as AFTER_A_TURN
 from reverie.session.jobs import Jobs as Jobs
 from reverie.session.jobs import process_limit as process_limit
 from reverie.session.library import NoDisk as NoDisk
@@ -125,6 +124,7 @@ from reverie.session.recall.verification import LATE as LATE
 from reverie.session.recall.verification import CheckedClaim as CheckedClaim
 from reverie.session.recall.verification import Repository as Repository
 from reverie.session.recall.verification import line as line
+from reverie.session.report import tokens_until_collapse as tokens_until_collapse
 from reverie.session.request_head import git_state_lines as git_state_lines
 from reverie.session.request_head import project_at as project_at
 from reverie.session.request_head import surroundings as surroundings

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from reverie.session.session import Session
     from reverie.transcript.records import Entry
     from reverie.transcript.view import View
+    from reverie.world import World
 
 _DAY = 86_400
+STEPS = 200  # at most, in which the next rounds are added up
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,20 @@ def of_session(session: Session, since: float) -> Report:
         None if None in spent else sum(one or 0.0 for one in spent),
         tuple(event for entry in entries if (event := event_of(entry, session.view)) is not None),
     )
+
+
+def tokens_until_collapse(view: View, world: World) -> int:
+    """Tokens until old rounds are likely to collapse: where that pays if rounds go on to be as
+    large as those since the last time, and at the latest where the recent rounds are full."""
+    from reverie.layers.collapse import kept_tokens, price_collapse
+
+    price, limit = price_collapse(view, world, world.scaled), world.tail_limit(view)
+    round_size = max(price.tail // max(1, view.answers), limit // STEPS, 1)
+    held, tail, kept = price.held, price.tail, kept_tokens(world.scaled)
+    while tail <= limit and held < price.cost:
+        tail += round_size
+        held += world.prices.read * max(0, tail - kept)
+    return max(0, min(tail, limit) - price.tail)
 
 
 def saved_tokens(view: View) -> int:
