@@ -314,6 +314,9 @@ async def _extract(host: JobContext) -> None:
     """One run, from the cursor to the newest message."""
     if _passed_over(host, host.view) or host.memories is None:
         return
+    if _by_rules(host.world) and not _find_by_rules(host.view):
+        await _look_without_fork(host)
+        return
     try:
         async with host.forked(NAME) as child:
             view = host.view  # as it was when the fork began: nothing is awaited in between
@@ -337,6 +340,24 @@ async def _run(host: JobContext, child: Fork, view: View) -> None:
         _advance_cursor(host, record(fresh.last, landed))
         say(landed, host.world.say)
         await count_repeats(view, fresh, ground, host.id)
+
+
+def _find_by_rules(view: View) -> bool:
+    """Whether the rules that would answer find anything: a fork is made only where they do."""
+    from reverie.embedded.findings import find_facts
+    from reverie.embedded.sentences import typed_turns
+
+    fresh = layer.fresh(view, _cursor.get())
+    said = {one.source: one.at for one in layer.user_words(view, fresh.items)}
+    pieces = [p for item in fresh.items if item.role == "user" for p in item.pieces]
+    return bool(find_facts(typed_turns(pieces, said)))
+
+
+async def _look_without_fork(host: JobContext) -> None:
+    view, fresh = host.view, layer.fresh(host.view, _cursor.get())
+    with anyio.CancelScope(shield=True):
+        _advance_cursor(host, Extracted(fresh.last, "nothing"))
+        await count_repeats(view, fresh, ExtractionContext.of(host), host.id)
 
 
 async def count_repeats(
