@@ -294,6 +294,7 @@ def _is_file(record: Record) -> bool:
 
 
 NAME = "session_memory"
+UPDATES = 4  # of the notes between the first and a compaction
 _SAID = (UserMessage, AssistantMessage, Attached)
 
 
@@ -321,14 +322,17 @@ def due(view: View, world: World) -> bool:
         return False
     settings, taken = numbers(world), view.notes
     since = max(_place(view, taken.last if taken else ""), _place(view, view.boundary))
+    first = _first_notes(settings, world)
+    # each update reads the whole context: four on the way to a compaction are enough
+    growth = max(settings.notes_growth_tokens, first // UPDATES)
     if taken is None:
-        grown = _has_grown(view, since, _first_notes(settings, world), 0)
+        grown = _has_grown(view, since, first, 0)
     else:
-        grown = _has_grown(view, since, settings.notes_growth_tokens, settings.notes_tool_calls)
+        grown = _has_grown(view, since, growth, settings.notes_tool_calls)
     if not grown:
         return False
     failed = _failed_since(view, settings.compact_breaker_failures)
-    return failed is None or _has_grown(view, failed, settings.notes_growth_tokens, 0)
+    return failed is None or _has_grown(view, failed, growth, 0)
 
 
 def _first_notes(settings: Settings, world: World) -> int:
