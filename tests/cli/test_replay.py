@@ -61,6 +61,7 @@ def test_prices_are_a_providers_a_models_or_listed(run: Run, file: Path) -> None
         assert wrong.partition("=")[0] in run("replay", file, "--prices", wrong, code=2).err
 
 
+@pytest.mark.spec("B14.billed")
 def test_what_runs_behind_a_session_is_billed(run: Run, file: Path) -> None:
     def told(policy: str, *given: str) -> dict[str, Any]:
         return run("replay", file, "--policy", policy, *given, "--json").json()[0]

@@ -14,7 +14,7 @@ from reverie.wire import watch_entries
 
 from .courses import recorded
 
-pytestmark = [pytest.mark.spec("B13"), pytest.mark.anyio]
+pytestmark = [pytest.mark.spec("B13.named"), pytest.mark.anyio]
 FULL = 5.0  # seconds that an answer takes
 DROP = 2_000
 

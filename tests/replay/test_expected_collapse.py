@@ -12,7 +12,7 @@ from reverie.transcript import Replaced
 
 from .courses import course, session
 
-pytestmark = [pytest.mark.spec("B11"), pytest.mark.anyio]
+pytestmark = [pytest.mark.spec("B11.expected"), pytest.mark.anyio]
 
 
 @pytest.mark.parametrize("size", [2_000, 8_000])

@@ -13,7 +13,7 @@ from reverie.world import Prices
 
 from .courses import course, session
 
-pytestmark = [pytest.mark.spec("B11"), pytest.mark.anyio]
+pytestmark = [pytest.mark.spec("B11.free"), pytest.mark.anyio]
 LOCAL = KINDS["local"]
 
 

@@ -21,7 +21,7 @@ from reverie.transcript import (
 )
 from tests.session.extracts import Script, Stage, calls, turn
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.spec("7.worth"), pytest.mark.anyio]
 OFFER = "There are two ways. Option 1: rename the flag in both parsers. Option 2: keep both names."
 WORTH = "The staging database is rebuilt every Monday morning"
 

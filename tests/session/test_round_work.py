@@ -14,7 +14,7 @@ from reverie.testing import call, reply
 from reverie.transcript import Extracted, ForkEnded
 from reverie.wire import tool_result
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.spec("13.round"), pytest.mark.anyio]
 ROUNDS = 60
 
 
