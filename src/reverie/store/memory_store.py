@@ -213,6 +213,10 @@ class MemoryStore:
             transaction.finish(self)  # it may take out the file that has these words
             known, free = self._find_same_body(body, entries.key_for(title, kind))
             if known and not key:
+                there = self.folder.read(known)
+                if there.superseded:  # said again, it holds in place of what superseded it
+                    again = there.with_value("", entries.SUPERSEDED)
+                    return self.save(known, again.data, origin, expect=digest(there.data))
                 pointed = self.folder.point(known)
                 return SaveOutcome(known, pointed if pointed.changes else None)
         made = entries.new(
@@ -242,6 +246,11 @@ class MemoryStore:
         review: alone where it would command or tell of the user, else beside a marked file without
         a pointer; or only as that file, where it is one of many (`queues`). `group` is a step
         that goes on."""
+        by_hand = origin.kind in ("save", "edit") and not origin.session
+        if by_hand and b"applies_to" in data:  # an extraction keeps the memory, without its rule
+            from reverie.rules.rule import refuse_faults
+
+            refuse_faults(key, data, self.folder.bytes_of(key) if self.folder.exists(key) else b"")
         text = data.decode("utf-8", "replace")
         trusted = reviewed or origin.trust is not Trust.UNTRUSTED
         evidence = () if trusted else self.waits(key, data)
@@ -267,6 +276,10 @@ class MemoryStore:
                 exclusive=exclusive,
                 pointer=trusted and pointer,
             )
+            if trusted:
+                from reverie.store.replacement import supersede  # due where a rule is saved
+
+                supersede(self, TopicFile(key, data), origin)
         return SaveOutcome(key, done, waiting)
 
     def waits(self, key: str, data: bytes) -> Sequence[CommandEvidence]:

@@ -1,3 +1,8 @@
+from reverie.text.cues import Cue as Cue
+from reverie.text.cues import compile_phrase as compile_phrase
+from reverie.text.cues import example as example
+from reverie.text.cues import read_cues as read_cues
+from reverie.text.cues import read_table as read_table
 from reverie.text.dates import expired_deadlines as expired_deadlines
 from reverie.text.dates import relative as relative
 from reverie.text.format import age as age
@@ -27,6 +32,8 @@ from reverie.text.safety import line as line
 from reverie.text.safety import neutralize_markup as neutralize_markup
 from reverie.text.safety import reveal as reveal
 from reverie.text.safety import strip as strip
+from reverie.text.shell_commands import MAX_COMMANDS as MAX_COMMANDS
+from reverie.text.shell_commands import commands as commands
 from reverie.text.stems import stem as stem
 from reverie.text.tokens import LONGEST as LONGEST
 from reverie.text.tokens import terms as terms
