@@ -356,8 +356,7 @@ class Savings:
 def _row(name: str, policy: str, stamp: str, one: Mapping[str, Any] | None) -> list[Any]:
     if one is None:
         return [name, policy, stamp, *(None for _ in _COLUMNS[3:])]
-    back = one["recovery"] + one["refind"]
-    spent, naive = one["cost"] + back, one["naive_cost"]
+    back, spent, naive = one["recovery"] + one["refind"], one["billed"], one["naive_cost"]
     lost = one["near"]["lost"] + one["far"]["lost"]
     numbers = [naive, spent, naive - spent, one["requests"], back, one["breaks"], lost]
     numbers += [one["facts"], one["facts_here"], one["summaries"], one["peak"]]
