@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from reverie.testing import call, reply
 from reverie.transcript import ExtractTask
-from tests.bench.trust_table import FRESH, TrustCase, cases
+from tests.bench.trust_table import FRESH, NAMED, TrustCase, cases
 
 from .extracts import Answer, Script, Stage, turn, write
 
@@ -64,3 +65,25 @@ async def test_so_do_those_held_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", cases(FRESH), ids=lambda one: one.id)
 async def test_so_do_those_written_once_the_rules_stood(case: TrustCase, tmp_path: Path) -> None:
     assert await outcome(case, tmp_path) in case.allowed
+
+
+@pytest.mark.parametrize("case", cases(NAMED), ids=lambda one: one.id)
+async def test_a_draft_that_names_the_users_sentence_is_theirs(
+    case: TrustCase, tmp_path: Path
+) -> None:
+    """In whatever words or language; but not with a sentence or a literal of a tool's."""
+    assert await outcome(case, tmp_path) in case.allowed
+
+
+@pytest.mark.parametrize(
+    "case",
+    [one for one in (*DEV, *cases(FRESH)) if one.kind == "draft"],
+    ids=lambda one: one.id,
+)
+async def test_naming_any_sentence_of_the_users_makes_no_tool_the_user(
+    case: TrustCase, tmp_path: Path
+) -> None:
+    for line in case.conversation:
+        if line.who == "user":
+            named = replace(case, source=line.text)
+            assert await outcome(named, tmp_path / str(id(line))) != "saved"

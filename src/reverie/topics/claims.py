@@ -4,6 +4,8 @@ A claim is something that can be looked for: `src/auth.py`, `parse_header()`, `3
 `--dry-run`. What stands in code marks is taken more readily than what stands in prose, where
 only shapes count that prose does not have. Addresses, patterns and product names are none.
 
+A literal is anything that stands for one thing alone: a command, path, address, number, name.
+
 Pure, linear in the text and bounded: a long text has no more claims than a short one may have.
 Nothing here looks whether a claim holds.
 """
@@ -17,6 +19,7 @@ from typing import Literal, TypeAlias
 
 from reverie.light import dataclass, pattern
 from reverie.text.markdown import blocks
+from reverie.text.stems import is_german
 
 ClaimKind: TypeAlias = Literal["path", "symbol", "commit", "flag"]
 
@@ -246,3 +249,41 @@ def _is_symbol(text: str) -> bool:
     joined = "_" in inner.strip("_") or "." in inner or "::" in inner or "#" in inner
     humps = bool(re.search(r"[a-z0-9][A-Z]", inner))
     return joined or humps or text.endswith("()")
+
+
+# --- literals
+
+
+_DENSE = pattern("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_RUN = pattern(r"[\w./@:~%+#=&?*-]*\w")
+_SPELLED = pattern(r"(?<!\w)['\"‘“]([^\s'\"`’”]{1,40})['\"’”]")
+_SHAPED = pattern(r"[\d_@]|\w[/.:]\w|/\w|\w/|^--?\w|[a-z][A-Z]")
+_NAME = pattern(r"(?<=[a-z\d,;)] )[A-Z][\w-]*[a-z][\w-]*")
+_PLAIN = frozenset(("and/or", "e.g", "i.e"))
+_CALENDAR = frozenset(
+    """
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june
+    july august september october november december
+    """.split()  # noqa: SIM905
+)
+_COUNT = 2
+"""Digits up to which a bare number is told by the word beside it alone."""
+
+
+def find_literals(text: str, *, names: bool = True) -> frozenset[str]:
+    """What a text spells out, in small letters: words in code marks or alone in quotation marks,
+    addresses, paths, flags, identifiers, numbers, and with `names` capitalized words inside a
+    sentence. A short bare number is taken with a word beside it; days and months are no names."""
+    text = _DENSE.sub(" ", text[:MAX_TEXT])
+    found = {word for code in _CODE.finditer(text) for word in _RUN.findall(code[2])}
+    found |= {quoted[1] for quoted in _SPELLED.finditer(text)}
+    runs = _RUN.findall(text)
+    for at, run in enumerate(runs):
+        if run.isdigit() and len(run) <= _COUNT:
+            found |= {f"{run} {word}" for word in runs[at + 1 : at + 2]}
+            found |= {f"{word} {run}" for word in runs[at - 1 : at] if at}
+        elif _SHAPED.search(run):
+            found.add(run)
+    if names and not is_german(text):
+        found |= {name for name in _NAME.findall(text) if name.lower() not in _CALENDAR}
+    return frozenset(literal.lower() for literal in found) - _PLAIN
