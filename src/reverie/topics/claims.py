@@ -15,11 +15,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from reverie.light import dataclass, pattern
 from reverie.text.markdown import blocks
 from reverie.text.stems import is_german
+from reverie.text.tokens import FUNCTION
 
 ClaimKind: TypeAlias = Literal["path", "symbol", "commit", "flag"]
 
@@ -271,19 +273,19 @@ _COUNT = 2
 
 
 def find_literals(text: str, *, names: bool = True) -> frozenset[str]:
-    """What a text spells out, in small letters: words in code marks or alone in quotation marks,
-    addresses, paths, flags, identifiers, numbers, and with `names` capitalized words inside a
-    sentence. A short bare number is taken with a word beside it; days and months are no names."""
+    """What a text spells out, in small letters: code, a word alone in quotation marks, addresses,
+    paths, flags, identifiers, numbers, and with `names` capitalized words inside a sentence. A
+    short bare number is taken with the words beside it; days and months are no names."""
     text = _DENSE.sub(" ", text[:MAX_TEXT])
-    found = {word for code in _CODE.finditer(text) for word in _RUN.findall(code[2])}
+    found = {" ".join(code[2].split()) for code in _CODE.finditer(text)}
     found |= {quoted[1] for quoted in _SPELLED.finditer(text)}
-    runs = _RUN.findall(text)
-    for at, run in enumerate(runs):
-        if run.isdigit() and len(run) <= _COUNT:
-            found |= {f"{run} {word}" for word in runs[at + 1 : at + 2]}
-            found |= {f"{word} {run}" for word in runs[at - 1 : at] if at}
-        elif _SHAPED.search(run):
-            found.add(run)
+    runs = [run for run in _RUN.findall(text) if run.lower() not in FUNCTION]
+    found |= {run for run in runs if _SHAPED.search(run) and not _is_count(run)}
+    found |= {" ".join(pair) for pair in pairwise(runs) if any(map(_is_count, pair))}
     if names and not is_german(text):
         found |= {name for name in _NAME.findall(text) if name.lower() not in _CALENDAR}
     return frozenset(literal.lower() for literal in found) - _PLAIN
+
+
+def _is_count(word: str) -> bool:
+    return word.isdigit() and len(word) <= _COUNT

@@ -72,9 +72,10 @@ Then give every file that is new or changes, whole, with its head:
 name: Short answers
 description: Answers are short; details come only when asked for
 type: feedback
+from: "keep your answers short, I ask if I want details"
 ---
 
-Keep answers to a few sentences.
+Keep answers short. Details come only when the user asks.
 </memory>
 
 Nothing else in the answer is read. Where nothing is worth keeping, say so in a word.

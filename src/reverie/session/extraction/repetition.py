@@ -17,6 +17,7 @@ from reverie.rules import rule as reading
 from reverie.rules import rule_set
 from reverie.rules.match import ASK
 from reverie.rules.rule_set import OFFERED, RuleCounts, compile_rule, offer_of
+from reverie.session.extraction.speakers import users_trust
 from reverie.session.extraction.trigger import NAME, UserText
 from reverie.store.memory_store import MemoryStore
 from reverie.store.rules import RuleStore
@@ -24,7 +25,6 @@ from reverie.text.format import utc_day
 from reverie.topics.entry import TEAM, TopicFile
 from reverie.topics.manifest import SAID
 from reverie.topics.novelty import DENSE_SHARE, SHARE, content, negates, sentences
-from reverie.topics.trust import Trust
 from reverie.topics.versions import Origin
 from reverie.world import Notice
 
@@ -128,7 +128,7 @@ def _count_repeat(
     days = [*reading.said_on(one.front), day][-MAX_SAID:]
     changed = one.with_value(", ".join(days), SAID)
     note = f"said again on {day}"
-    origin = Origin("save", Trust.AGENT, NAME, session, (said.source,), "Write", note)
+    origin = Origin("save", users_trust(one), NAME, session, (said.source,), "Write", note)
     memories.save(one.key, changed.data, origin)
     times = len(days) + 1
     counts: RuleCounts | None = None

@@ -52,6 +52,8 @@ a question that one passage of a tool's holds: no yes makes that the user's. Wro
 trust tables, 125 in sight and 21 held back: 0 and 1 at .34, 0 and 1 at .4, 0 and 2 at .5."""
 ENOUGH = 3
 """Content words from which on a sentence can be known as somebody's."""
+NAMED = 5
+"""Letters by which a name is known: Postgres is PostgreSQL."""
 MAX_SPOKEN = 200_000
 """Characters that are looked at, of one result and of all that was said."""
 SHORT_ANSWER = 15
@@ -290,7 +292,7 @@ def _is_a_tools(
     tools = "\n".join(heard.results).lower()
     words = heard.words.lower()
     text = "\n".join(added)
-    if any(_is_in(one, tools) and not _is_in(one, words) for one in find_literals(text)):
+    if any(_is_in(one, tools) and not _is_users(one, words) for one in find_literals(text)):
         return True
     named = content(quote)
     for about in map(content, added):
@@ -305,6 +307,14 @@ def _is_in(literal: str, text: str) -> bool:
     """Whether a text has a literal, as a word or words of its own."""
     words = r"\W+".join(map(re.escape, literal.split()))
     return re.search(rf"(?<!\w){words}(?!\w)", text) is not None
+
+
+def _is_users(literal: str, words: str) -> bool:
+    """Whether the user said each word of a literal; of a plain name they may say the beginning."""
+    return all(
+        _is_in(one, words) or (one.isalpha() and len(one) > NAMED and one[:NAMED] in words)
+        for one in literal.split()
+    )
 
 
 def _is_the_users(added: Sequence[str], own: PassageIndex, heard: ConversationText) -> bool:
