@@ -18,8 +18,8 @@ __getattr__ = offered(
         "dream.run": "DreamContext RETRIES run_dream",
         "dream.schedule": "ALLOWED DreamGates MAX_LISTED MAX_SENT dream_prompt",
         "extraction.acceptance": "TextSource land",
-        "extraction.drafts": "LoggingFiles MAX_BYTES MAX_FILES MemoryDraft append log_tools "
-        "refusal",
+        "extraction.daily_log": "LoggingFiles append log_tools refusal",
+        "extraction.drafts": "MAX_BYTES MAX_FILES MemoryDraft",
         "extraction.past_sessions": "PastSession RunBudget learn lessons",
         "extraction.repetition": "said_again",
         "extraction.run": "ExtractionContext consider guards_at",

@@ -180,17 +180,7 @@ class MemoryFolder:
         `expect` is the SHA-256 that the file must still have, `exclusive` says that there must
         be none: otherwise `Changed`, and nothing is written.
         """
-        if not entries.is_topic(key):
-            raise InvalidInput("This is not a topic file", where=key, do="Name it `topic.md`")
-        one = TopicFile(key, data)
-        index = entries.index_of(key)
-        name = key.removeprefix(index.removesuffix(INDEX))
-
-        renamed = self._named_so_far(key) if not title else ""
-
-        def line(known: str) -> str:
-            called = title or (known if known != renamed else "") or one.title
-            return indexes.line(name, called, hook or one.description, width=self.limits.width)
+        index, name, line = self._pointer(key, data, title, hook)
 
         def put_pointer(old: bytes) -> bytes:
             found = indexes.find_pointer(old, name)
@@ -212,6 +202,31 @@ class MemoryFolder:
             elif more:
                 changes += self._add_to_index(index, more, warnings)
         return SavedFile(key, tuple(changes), tuple(warnings))
+
+    def with_pointer(self, key: str, data: bytes, hook: str = "") -> dict[str, bytes]:
+        """The files that `save` would write, as they would be: the topic file, and its index."""
+        index, name, line = self._pointer(key, data, "", hook)
+        old = self._whole_index(index) or b""
+        found = indexes.find_pointer(old, name)
+        new = indexes.put_line(old, found, line(found.title if found else ""))
+        return {key: data} if new == old else {key: data, index: new}
+
+    def _pointer(
+        self, key: str, data: bytes, title: str, hook: str
+    ) -> tuple[str, str, Callable[[str], str]]:
+        """The index of a topic file, the name it has there, and its line by the title so far."""
+        if not entries.is_topic(key):
+            raise InvalidInput("This is not a topic file", where=key, do="Name it `topic.md`")
+        one = TopicFile(key, data)
+        index = entries.index_of(key)
+        name = key.removeprefix(index.removesuffix(INDEX))
+        renamed = self._named_so_far(key) if not title else ""
+
+        def line(known: str) -> str:
+            called = title or (known if known != renamed else "") or one.title
+            return indexes.line(name, called, hook or one.description, width=self.limits.width)
+
+        return index, name, line
 
     def _line_to_add(self, index: str, name: str, line: Callable[[str], str]) -> bytes | None:
         """The line that a long index needs at its end, or b"" where it has it; None where the

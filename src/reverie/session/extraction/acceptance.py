@@ -27,7 +27,7 @@ from reverie.session.extraction.speakers import (
 from reverie.session.extraction.trigger import NAME
 from reverie.store.files import Changed
 from reverie.store.fs import digest
-from reverie.store.memory_store import MemoryStore
+from reverie.store.memory_store import MemoryStore, SaveOutcome
 from reverie.topics import entry as entries
 from reverie.topics.entry import TEAM, TopicFile
 from reverie.topics.merge import merge_file
@@ -136,35 +136,39 @@ def _save(
     dry: bool,
     pointers: bool,
 ) -> None:
+    if draft.data == draft.base:
+        return  # it only named its source
     if dry:
         memories.allow(draft.key, draft.data)
         untrusted = origin.trust is Trust.UNTRUSTED
         waits = untrusted and memories.waits(draft.key, draft.data)
         (done.queued if waits else done.unverified if untrusted else done.written).append(draft.key)
         return
-    new = draft.base is None
-    expect = None if draft.base is None else digest(draft.base)
     try:
-        made = memories.save(
-            draft.key, draft.data, origin, expect=expect, exclusive=new, pointer=pointers
-        )
+        made = _apply(draft, memories, origin, pointers=pointers)
     except Changed:
-        merged = _merge_draft(draft, memories)
-        if merged.data == merged.base:
+        draft = _merge_draft(draft, memories)
+        if draft.data == draft.base:
             return  # somebody wrote the same
-        expect = None if merged.base is None else digest(merged.base)
-        made = memories.save(
-            merged.key,
-            merged.data,
-            origin,
-            expect=expect,
-            exclusive=merged.base is None,
-            pointer=pointers,
-        )
+        made = _apply(draft, memories, origin, pointers=pointers)
     if made.unverified:
         done.unverified.append(made.key)
     else:
         (done.queued if made.queued else done.written).append(made.key)
+
+
+def _apply(
+    draft: MemoryDraft, memories: MemoryStore, origin: Origin, *, pointers: bool
+) -> SaveOutcome:
+    return memories.save(
+        draft.key,
+        draft.data,
+        origin,
+        expect=None if draft.base is None else digest(draft.base),
+        exclusive=draft.base is None,
+        pointer=pointers,
+        planned=True,
+    )
 
 
 def _merge_draft(draft: MemoryDraft, memories: MemoryStore) -> MemoryDraft:

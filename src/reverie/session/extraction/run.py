@@ -166,6 +166,7 @@ async def run(
         done = await forks.run(
             child, spec, ground.world.model, guard, guard.begin_round, lambda: guard.done
         )
+        guard.check_disk()
     finally:
         guard.close()
     denials = tuple(f"{one.tool}: {one.reason}" for one in guard.denials)
