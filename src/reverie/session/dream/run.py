@@ -401,7 +401,7 @@ class DreamRun:
 
         _, error = await alone(to_thread.run_sync(step), None)
         if not done and is_planned(memories):
-            later = f"its changes are applied when the memory is next opened: {error}"
+            later = f"what it planned is applied when the memory is next opened: {error}"
             return await self._fail_run(False, later, ())
         if not done:
             keys, _ = await alone(to_thread.run_sync(applied_files, memories, self.now.id), ())
