@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from reverie.session import ConversationText, MemoryDraft, judge
+from reverie.session import ConversationText, MemoryDraft, TextSource, judge, land
 from reverie.testing import call, reply
 from reverie.topics import Trust
 from reverie.transcript import Attached, text_block
@@ -175,3 +176,64 @@ def test_only_what_an_edit_adds_is_judged() -> None:
     verdict = judge(draft, ConversationText.of("my name is Marta"))
     assert verdict.trust is Trust.USER
     assert verdict.messages == ("m0",)
+
+
+OWN = 'from: "we freeze the shop on Fridays, nobody is in"'
+
+
+def with_source(text: str, source: str = OWN) -> str:
+    return text.replace("type: ", f"{source}\ntype: ", 1)
+
+
+async def test_the_origin_names_the_message_and_the_file_keeps_no_quotation(stage: Stage) -> None:
+    plain = topic("Keine Auslieferung am Freitag.", name="Freitag", about="Freitags ruht der Laden")
+    script = Script(writes({"freeze.md": with_source(plain)}))
+    async with stage.agent(script) as agent:
+        await turn(agent, "Look: we freeze the shop on Fridays, nobody is in.", "Go on.")
+        memories = agent.memories
+        assert memories is not None
+        assert memories.folder.read("freeze.md").text == plain
+        (version,) = memories.history.log("freeze.md")
+        said = next(i.id for i in agent.session.view.items if i.kind == "message")
+        assert (version.origin.trust, version.origin.messages) == (Trust.USER, (said,))
+
+
+async def test_a_key_that_a_file_had_before_stays_as_it_was(stage: Stage) -> None:
+    """`from` in a file of the user's own is theirs, and vouches for nothing that is added."""
+    theirs = with_source(topic("Deploys start at nine."), "from: the wiki")
+    async with stage.memories() as memories:
+        memories.folder.save("deploys.md", theirs.encode())
+    more = with_source(topic("Deploys start at nine.\n\nThe shop is frozen on Fridays."))
+    draft = MemoryDraft("deploys.md", theirs.encode(), more.encode())
+    heard = ConversationText.of("we freeze the shop on Fridays, nobody is in")
+    async with stage.memories() as memories:
+        done = land([draft], memories, heard, TextSource("s"))
+        assert done.written == ["deploys.md"]
+        assert memories.folder.read("deploys.md").front.get("from") == "the wiki"
+        assert "frozen on Fridays" in memories.folder.read("deploys.md").text
+    kept = MemoryDraft("b.md", theirs.encode(), theirs.encode() + b"\nOtters sleep.\n")
+    assert judge(kept, heard).trust is Trust.UNTRUSTED
+
+
+def test_a_level_that_blocks_is_the_users_to_set_by_hand() -> None:
+    text = topic("Never push to main.").replace("type:", "level: block\ntype:")
+    draft = MemoryDraft("a.md", None, text.encode())
+    assert judge(draft, ConversationText.of("never push to main")).trust is Trust.AGENT
+
+
+@pytest.mark.parametrize(
+    ("quote", "trust"),
+    [
+        ("never deploy the shop on a Friday", Trust.USER),
+        ("“Never   deploy the *shop* on a Friday”", Trust.USER),
+        ("never deploy … Friday, since nobody is in", Trust.USER),
+        ("deploy the shop", Trust.UNTRUSTED),  # two content words
+        ("never deploy the shop on a Monday", Trust.UNTRUSTED),  # not what was said
+    ],
+)
+def test_a_quotation_is_verbatim_whatever_its_spaces_and_marks(quote: str, trust: Trust) -> None:
+    said = "Please never deploy the shop on a Friday, since nobody is in."
+    text = with_source(topic("周五禁止发布。", name="发布", about=""), f"from: {quote}")
+    draft = MemoryDraft("a.md", None, text.encode())
+    heard = replace(ConversationText.of(said), results=("ok",), fresh_results=True)
+    assert judge(draft, heard).trust is trust

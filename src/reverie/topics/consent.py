@@ -53,19 +53,20 @@ _CLAUSES = pattern(
 )
 _OPENING, _CLOSING = "“「『«", "”」』»"
 _REPORTED = pattern(
-    r"(?:\b(?:(?:my|our|his|her|their|the|a|an|some)\s+(?:[\w-]+\s+){0,2}?"
-    r"(?!guide|convention|rule|polic|standard|team)[\w-]+|he|she|they|some(?:one|body|\speople)?"
-    r"|people|others|(?-i:[A-Z][\w-]+))\s+(?:(?:also|always|still|just|once)\s+)?"
-    r"(?:says?|said|keeps?\ssaying|thinks?|thought|claims?|claimed|suggest(?:s|ed)?|insist(?:s|ed)?"
-    r"|recommend(?:s|ed)?|wrote|writes?|t(?:old|ells?)\s(?:me|us)|argues?|argued|advis(?:es|ed))\b"
-    r"|\baccording\sto\s(?!me\b|us\b)"
+    r"(?:\b(?:(?:my|our|his|her|their|the|a|an|one)\s+(?:[\w-]+\s+){0,2}?"
+    r"(?!guide|convention|rule|polic|standard|team|(?:I|you|we|of|last)\b)[\w-]+|he|she"
+    r"|some(?:one|body)|(?-i:(?!Well|That|This|What|It|As|We|You|I\b)[A-Z][\w-]+))\s+(?:(?:also|always|still|just|once|has)\s+)?"
+    r"(?:says|said|keeps\ssaying|thinks|thought|claims|claimed|suggests|suggested|insists|insisted"
+    r"|recommends|recommended|writes|wrote|t(?:old|ells)\s(?:me|us)|argues|argued|advises|advised)\b"
+    r"|\b(?:they|people|others|some\s\w+s)\s(?:say|think|claim|suggest|insist|recommend|write|argue)\b"
+    r"|\baccording\sto\s(?:him|her|them|my\s\w+|(?-i:[A-Z]\w+))\b"
     r"|\b(?:mein|unser|der|die|das|ein|sein|ihr)\w{0,2}\s+(?:[\w-]+\s+)?[\w-]+\s+(?:sagte?|meinte?"
     r"|behauptet|findet|schreibt|schrieb|empfiehlt)\b|\b(?:er|jemand)\s+(?:sagte?|meinte?)\b"
     r"|\b(?:mi|nuestr[oa]|el|la|un|una)\s+(?:[\w-]+\s+)?[\w-]+\s+(?:dice|dijo|cree|piensa|sugiere"
     r"|afirma|recomienda|escribió)\b"
     r"|\b(?:mon|ma|notre|le|la|un|une)\s+(?:[\w-]+\s+)?[\w-]+\s+(?:dit|pense|suggère|affirme"
     r"|recommande|écrit|a\s(?:dit|écrit))\b)"
-    r"|(?:同事|老板|经理|领导|朋友|客户|他们?|她们?|有人|别人|网上)[^，。,:：]{0,6}(?:说|认为|觉得|建议|主张|写)"
+    r"|(?:同事|老板|经理|领导|朋友|客户|(?<!其)他们?|她们?|有人|别人|网上)[^，。,:：]{0,6}(?:说|认为|觉得|建议|主张|写)"
     r"|(?:同僚|上司|部長|先輩|後輩|友人|友達|彼女?|誰か)(?:は|が|に?よると|いわく)"
     r"|[\"”」』»],?\s*(?:says?|said|wrote|sagt|dice|dit|と(?:言|い|書))",
     re.IGNORECASE,

@@ -335,7 +335,8 @@ def _is_the_users(added: Sequence[str], own: PassageIndex, heard: ConversationTe
 def _speaks_otherwise(heard: ConversationText, text: str) -> bool:
     """Whether a text is in another language than what the user stated."""
     said = "\n".join(one.text for one in heard.stated if not is_yes(one.text))
-    return _count_words(_words(said)) >= ENOUGH and language_of(said) != language_of(text)
+    enough = _count_words(_words(said)) >= ENOUGH
+    return enough and language_of(text) not in ("", language_of(said))
 
 
 def _spells_news(draft: MemoryDraft, heard: ConversationText) -> bool:
