@@ -15,7 +15,7 @@ from tests.breaking import Acked, failed
 from tests.conftest import Scale
 from tests.faults import Ack
 
-pytestmark = [pytest.mark.spec("9"), pytest.mark.spec("1.courses")]
+pytestmark = [pytest.mark.spec("1.courses")]
 FACT = "The build runs on Jenkins."
 
 

@@ -14,7 +14,7 @@ from tests.breaking import Acked, Draw, attempted, cut, failed, killed
 from tests.conftest import Scale
 from tests.faults import Ack
 
-pytestmark = [pytest.mark.spec("B4"), pytest.mark.spec("1.courses")]
+pytestmark = [pytest.mark.spec("1.courses")]
 SAID = (
     "Remember: the staging server is called otter.",
     "Please remember that Ines owns the billing service.",

@@ -67,11 +67,32 @@ async def test_so_do_those_written_once_the_rules_stood(case: TrustCase, tmp_pat
     assert await outcome(case, tmp_path) in case.allowed
 
 
-@pytest.mark.parametrize("case", cases(NAMED), ids=lambda one: one.id)
-async def test_a_draft_that_names_the_users_sentence_is_theirs(
+def named(*kinds: str) -> pytest.MarkDecorator:
+    """Drafts that name a sentence, of some kinds or of all others."""
+    others = {one.kind for one in cases(NAMED)} - {"reported", "wrapped", "paraphrase"}
+    rows = [one for one in cases(NAMED) if one.kind in (kinds or others)]
+    return pytest.mark.parametrize("case", rows, ids=lambda one: one.id)
+
+
+@named("reported", "wrapped")
+async def test_row_85_reported_words_are_no_rule_and_a_wrapped_prompt_is_the_users(
     case: TrustCase, tmp_path: Path
 ) -> None:
-    """In whatever words or language; but not with a sentence or a literal of a tool's."""
+    assert await outcome(case, tmp_path) in case.allowed
+
+
+@named("paraphrase")
+async def test_row_86_a_fact_of_the_users_in_a_models_words_is_theirs(
+    case: TrustCase, tmp_path: Path
+) -> None:
+    """In a turn that read a file too, and in whatever language."""
+    assert await outcome(case, tmp_path) in case.allowed
+
+
+@named()
+async def test_a_named_sentence_is_checked_against_what_the_user_said(
+    case: TrustCase, tmp_path: Path
+) -> None:
     assert await outcome(case, tmp_path) in case.allowed
 
 

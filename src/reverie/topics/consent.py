@@ -66,7 +66,7 @@ _REPORTED = pattern(
     r"|afirma|recomienda|escribió)\b"
     r"|\b(?:mon|ma|notre|le|la|un|une)\s+(?:[\w-]+\s+)?[\w-]+\s+(?:dit|pense|suggère|affirme"
     r"|recommande|écrit|a\s(?:dit|écrit))\b)"
-    r"|(?:同事|老板|经理|领导|朋友|客户|(?<!其)他们?|她们?|有人|别人|网上)[^，。,:：]{0,6}(?:说|认为|觉得|建议|主张|写)"
+    r"|(?:我们?的?)?(?:同事|老板|经理|领导|朋友|客户|(?<!其)他们?|她们?|有人|别人|网上)[^，。,:：]{0,6}(?:说|认为|觉得|建议|主张|写)"
     r"|(?:同僚|上司|部長|先輩|後輩|友人|友達|彼女?|誰か)(?:は|が|に?よると|いわく)"
     r"|[\"”」』»],?\s*(?:says?|said|wrote|sagt|dice|dit|と(?:言|い|書))",
     re.IGNORECASE,
