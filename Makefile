@@ -4,10 +4,11 @@
 #                  adds what a provider's models need, EXTRAS=semantic a local model of meaning
 #   make run       a session from end to end, without a key or a network
 #   make chat      the terminal agent
-#   make test      every promise at small scale; 10 minutes at most on 2 cores
-#   make doors     programs of foreign make against ours; 35 minutes at most
+#   make test      every promise at small scale; 8 minutes at most on 2 cores
+#   make integration   real clients, SDKs, browser and servers; 40 minutes at most
 #   make proof     the promises at full scale; 75 minutes at most
-#   make endurance PART=kills SEED=1   one part for hours, or all; goes on where it was stopped
+#   make endurance PART=kills SEED=1   one part for hours, or all; goes on where it was stopped;
+#                  PART=mutants: whether the tests notice changed code
 #   make bench     everything measured beside its peers, written to bench/RESULTS.md; goes on where
 #                  it was stopped; QUICK=1 takes five minutes and writes to bench/out
 #   make docs      the site, to docs/_build/html; open its index.html
@@ -18,14 +19,13 @@
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: install run chat test doors proof endurance bench audit docs check lock clean format \
+.PHONY: install run chat test integration proof endurance bench audit docs check lock clean format \
 	check-format check-lint check-types check-examples check-imports check-manifest check-docs check-tree check-budgets
 
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 WORKERS ?= 2
 PYTEST_ARGS ?=
-SECOND_RUNS ?= 0
 EXTRAS ?=
 PART ?= kills
 SEED ?= 1
@@ -73,22 +73,25 @@ chat: $(TERMINAL)
 	$(BIN)/reverie chat
 
 test: $(DEV)
-	REVERIE_BUDGET=600 $(BIN)/python -m scripts.second_run --most $(SECOND_RUNS) \
+	REVERIE_BUDGET=480 $(BIN)/python -m pytest \
 		-n $(WORKERS) --dist loadfile --durations=50 --durations-min=0.05 $(PYTEST_ARGS)
 
-# One at a time: a client starts slowly, and two of them would wait for each other. One that fails
-# is run once more by itself, and named at the end.
-doors: $(DEV) $(CLIENTS)/.set-up $(MINILM)/.set-up
-	PATH="$(CURDIR)/$(CLIENTS)/bin:$$PATH" PYTHONPATH="$(CURDIR)/$(MINILM)" REVERIE_BUDGET=2100 \
-		$(BIN)/python -m scripts.second_run --doors --durations=0 --durations-min=1 $(PYTEST_ARGS)
+# One at a time: a client starts slowly, and two of them would wait for each other.
+integration: $(DEV) $(CLIENTS)/.set-up $(MINILM)/.set-up
+	PATH="$(CURDIR)/$(CLIENTS)/bin:$$PATH" PYTHONPATH="$(CURDIR)/$(MINILM)" REVERIE_BUDGET=2400 \
+		$(BIN)/python -m pytest -m integration --timeout 300 --durations=0 --durations-min=1 $(PYTEST_ARGS)
 
 proof: $(PROOF)
 	REVERIE_SCALE=proof REVERIE_BUDGET=3600 \
 		$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --timeout 1800 $(PYTEST_ARGS)
 
 endurance: $(PROOF)
+ifeq ($(PART),mutants)
+	$(BIN)/python -m scripts.prove mutants --seed $(SEED) --write bench/results/mutants.json
+else
 	$(BIN)/python -m scripts.endurance --part $(PART) --seed $(SEED) \
 		$(if $(HOURS),--hours $(HOURS)) $(if $(SLICES),--slices $(SLICES))
+endif
 
 bench: $(DEV) $(MINILM)/.set-up
 	$(BIN)/python -m bench run $(if $(QUICK),--quick)

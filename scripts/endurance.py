@@ -95,7 +95,7 @@ class Slice:
     def environ(self) -> dict[str, str]:
         return {
             "REVERIE_SCALE": "proof",
-            "REVERIE_DOORS": "1",
+            "REVERIE_INTEGRATION": "1",
             "REVERIE_SEED": str(self.seed + self.number),
             "REVERIE_EXAMPLES": str(self.examples),
         }

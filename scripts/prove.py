@@ -2,8 +2,8 @@
 
     python -m scripts.prove                     check the manifest, and that docs/threats.md fits it
     python -m scripts.prove threats             write the words of docs/threats.md, keep its results
-    python -m scripts.prove threats --run [T.5] run every test of the table, doors too, or of a row
-    python -m scripts.prove mutants --help      damage modules by chance (scripts/mutants.py)
+    python -m scripts.prove threats --run [T.5] run every test of the table, or of a row
+    python -m scripts.prove mutants --help      run mutants of each room (scripts/mutants.py)
 
 `tests/manifest.toml` has one row for each section of the specification, or several for
 its parts. A row is `planned`, or it is `built` and names tests. Checked without running anything:
@@ -312,7 +312,7 @@ def outcomes(threats: Iterable[Threat]) -> dict[str, Counter[str]]:
     ended: dict[str, Counter[str]] = defaultdict(Counter)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "-m", "doors or not doors"]
+        command = [sys.executable, "-m", "pytest", "-q", "-m", "integration or not integration"]
         command += ["-p", "no:cacheprovider", "-o", "junit_family=xunit1"]
         subprocess.run([*command, f"--junitxml={report}", *wanted], cwd=ROOT, check=False)
         for case in ElementTree.parse(report).getroot().iter("testcase"):

@@ -8,8 +8,8 @@
 - `REVERIE_SCALE=proof` asks for the full numbers; without it the same promises are
   tested small, and the same way every time. `REVERIE_EXAMPLES` says how many random
   examples a property gets there, `REVERIE_SEED` where tests that draw by chance begin.
-- Tests marked `doors` talk to programs of foreign make. They run where a mark expression
-  names them (`-m doors`), or beside the others with `REVERIE_DOORS=1`.
+- Tests marked `integration` talk to programs of foreign make. They run where a mark expression
+  names them (`-m integration`), or beside the others with `REVERIE_INTEGRATION=1`.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ T = TypeVar("T")
 pytest_plugins = ["tests.postgres"]
 ROOT = Path(__file__).resolve().parent.parent
 REQUIRED = frozenset(filter(None, os.environ.get("REVERIE_REQUIRE", "").split(",")))
-DOORS = os.environ.get("REVERIE_DOORS", "") == "1"
+INTEGRATION = os.environ.get("REVERIE_INTEGRATION", "") == "1"
 PROOF = os.environ.get("REVERIE_SCALE", "small") == "proof"
 SHARED = Path(os.environ.get("REVERIE_SHARED") or ROOT.parent / "shared")
 OURS = frozenset(
     f"REVERIE_{name}"
-    for name in ("REQUIRE", "SCALE", "DOORS", "SHARED", "BUDGET", "EXAMPLES", "SEED", "TALLY")
+    for name in ("REQUIRE", "SCALE", "INTEGRATION", "SHARED", "BUDGET", "EXAMPLES", "SEED", "TALLY")
 )
 NEED = re.compile(r"needs ([\w.-]+):")
 PACKAGES = {
@@ -101,8 +101,8 @@ def scale() -> Scale:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What belongs to another tier is left out: that is a choice, not a skip."""
     others = [] if PROOF else ["proof"]
-    if "doors" not in config.option.markexpr and not DOORS:
-        others.append("doors")
+    if "integration" not in config.option.markexpr and not INTEGRATION:
+        others.append("integration")
     left_out = [item for item in items if any(map(item.get_closest_marker, others))]
     if left_out:
         config.hook.pytest_deselected(items=left_out)

@@ -459,7 +459,7 @@ def test_needs_program(): ...
 def test_xfail(): assert False
 @pytest.mark.proof
 def test_large(scale): assert scale.pick(1, 2) == 2
-@pytest.mark.doors
+@pytest.mark.integration
 def test_foreign(): ...
 def test_home(home):
     import os
@@ -558,7 +558,7 @@ def test_proof_scale_runs_what_is_marked_for_it(outcome: Outcome) -> None:
 @pytest.mark.spec("project.skips")
 @pytest.mark.parametrize(
     ("options", "environment", "count"),
-    [((), {}, 1), (("-m", "doors"), {}, 1), ((), {"REVERIE_DOORS": "1"}, 2)],
+    [((), {}, 1), (("-m", "integration"), {}, 1), ((), {"REVERIE_INTEGRATION": "1"}, 2)],
 )
 def test_programs_of_foreign_make_are_met_where_that_is_asked_for(
     outcome: Outcome, options: tuple[str, ...], environment: dict[str, str], count: int

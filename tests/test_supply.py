@@ -61,7 +61,7 @@ def test_an_audit_that_reached_nothing_is_no_clean_one(
     assert said in capsys.readouterr().out
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 @pytest.mark.timeout(400)
 def test_the_wheel_holds_on_every_python_that_is_there(root: Path) -> None:
     """Python 3.11 always; the others where they and their packages are."""

@@ -62,7 +62,7 @@ from .langchain_model import ChatModel
 
 pytestmark = [
     pytest.mark.spec("18.adapters"),
-    pytest.mark.doors,
+    pytest.mark.integration,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]

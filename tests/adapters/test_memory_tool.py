@@ -289,7 +289,7 @@ def test_a_link_out_of_the_folder_is_not_followed(memory: reverie.Memory, tmp_pa
     assert [p.name for p in (tmp_path / "outside").iterdir()] == ["a.md"]
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 def test_the_sdks_runner_uses_it(memory: reverie.Memory) -> None:
     sim = Engine(
         answerer=script(
@@ -313,7 +313,7 @@ def test_the_sdks_runner_uses_it(memory: reverie.Memory) -> None:
     assert memory.get("a.md").text == "Tabs."
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 def test_the_example_of_the_docs_runs(
     tmp_path: Path, home: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,7 +28,7 @@ from tests.loop.stage import until
 
 from .stage import cast, environ_in, opened, results, texts
 
-pytestmark = [pytest.mark.spec("10.bridge"), pytest.mark.doors]
+pytestmark = [pytest.mark.spec("10.bridge"), pytest.mark.integration]
 SERVER = Path(sys.executable).parent / "nats-server"
 
 

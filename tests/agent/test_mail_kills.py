@@ -99,7 +99,7 @@ def test_two_that_are_killed_lose_nothing(tmp_path: Path) -> None:
     course(tmp_path, 2, 60, 2, seed=7)
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 @pytest.mark.timeout(600)
 def test_five_write_two_thousand_letters_and_are_killed(tmp_path: Path, scale: Any) -> None:
     mates, letters, kills = scale.pick((5, 2_000, 40), (20, 10_000, 200))

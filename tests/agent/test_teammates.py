@@ -109,7 +109,7 @@ def mates(*names: str, **more: Any) -> list[Any]:
     )
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 async def test_one_that_never_answers_a_shutdown_request_is_ended(tmp_path: Path) -> None:
     request = call("SendMessage", {"to": "mate", "message": "End", "type": "shutdown_request"})
     played = Cast([mates("mate"), "Started.", [request], "Asked."], mate=["I am busy"])
@@ -128,7 +128,7 @@ async def test_one_that_never_answers_a_shutdown_request_is_ended(tmp_path: Path
     assert processes(tmp_path) == []
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 async def test_one_that_says_no_stays(tmp_path: Path) -> None:
     request = call("SendMessage", {"to": "mate", "message": "End", "type": "shutdown_request"})
     no = {"to": "lead", "message": "Not yet", "type": "shutdown_response", "approve": False}
@@ -149,7 +149,7 @@ async def test_one_that_says_no_stays(tmp_path: Path) -> None:
     assert processes(tmp_path) == []
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 async def test_a_plan_has_to_be_approved_before_anything_is_changed(tmp_path: Path) -> None:
     write = call("Write", {"file_path": "b.py", "content": "x = 1\n"})
     yes = {"to": "mate", "message": "Do it", "type": "plan_approval_response", "approve": True}
@@ -169,7 +169,7 @@ async def test_a_plan_has_to_be_approved_before_anything_is_changed(tmp_path: Pa
     assert "not approved yet" in results(played.requests("mate")[1])[0]
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 async def test_one_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     played = Cast(
         [
@@ -230,7 +230,7 @@ anyio.run(main)
 """
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 async def test_a_lead_killed_with_9_leaves_no_process_and_resumed_says_so(tmp_path: Path) -> None:
     project_in(tmp_path)
     sleeper = f"sleep 98765{os.getpid()}"
@@ -272,7 +272,7 @@ async def test_a_lead_killed_with_9_leaves_no_process_and_resumed_says_so(tmp_pa
     assert 'from="other" type="result">\nidle now' in said  # what it had brought is not lost
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 async def test_leaving_ends_teammates_in_whatever_state(tmp_path: Path) -> None:
     sleeper = f"sleep 87654{os.getpid()}"
     played = Cast(

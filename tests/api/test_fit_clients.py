@@ -20,7 +20,7 @@ from reverie.simulator import call, serving, thinking_block
 from reverie.transcript import Json, Object, dump
 from tests.simulator.talk import engine
 
-pytestmark = [pytest.mark.spec("18.fit"), pytest.mark.doors]
+pytestmark = [pytest.mark.spec("18.fit"), pytest.mark.integration]
 ROUNDS = 40
 CLIENT: Any = {"api_key": "k", "max_retries": 0}
 SCHEMA: Any = {"type": "object", "properties": {"n": {"type": "integer"}}}

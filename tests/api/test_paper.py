@@ -18,7 +18,7 @@ import reverie
 from reverie import models, testing
 from reverie.topics import Origin, Trust
 
-pytestmark = [pytest.mark.spec("18.paper"), pytest.mark.doors]
+pytestmark = [pytest.mark.spec("18.paper"), pytest.mark.integration]
 PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MINE: Any = {"type": "object", "properties": {"n": {"type": "integer"}}}
 

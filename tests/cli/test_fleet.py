@@ -163,7 +163,7 @@ def test_a_host_that_is_called_otherwise_goes_on_where_it_was(
     assert len(run("fleet", "list", "--json").json()) == 1
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 def test_a_plan_for_many_hosts_is_for_this_home_whatever_its_host_is_called(
     run: Run, root: Path, home: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ from tests.cli.tmux import Terminal, wait_for
 pytestmark = [
     pytest.mark.spec("18.terminal-app"),
     pytest.mark.needs("tmux"),
-    pytest.mark.doors,
+    pytest.mark.integration,
 ]
 MODEL = "claude-opus-5-5"
 SHOTS = Path(__file__).with_name("shots")

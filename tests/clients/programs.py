@@ -66,7 +66,7 @@ class Desk:
         """Run a client to its end, whatever that is: its exit code and what it printed."""
         found = shutil.which(program)
         if found is None:
-            pytest.skip(f"needs {program}: `make doors` installs it")
+            pytest.skip(f"needs {program}: `make integration` installs it")
         given = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),

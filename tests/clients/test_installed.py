@@ -16,7 +16,7 @@ from tests.clients.line import Proxy
 from tests.clients.model import Planned
 from tests.clients.programs import GPT, MODEL, Desk
 
-pytestmark = [pytest.mark.spec("18.client-settings"), pytest.mark.doors]
+pytestmark = [pytest.mark.spec("18.client-settings"), pytest.mark.integration]
 
 QUIET = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1",
          "IS_SANDBOX": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1",

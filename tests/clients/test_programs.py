@@ -18,7 +18,7 @@ from tests.clients.model import Planned, results
 from tests.clients.programs import GPT, PROGRAMS, Desk, claude, codex
 from tests.clients.shape import stored_path
 
-pytestmark = [pytest.mark.spec("B15.clients"), pytest.mark.doors]
+pytestmark = [pytest.mark.spec("B15.clients"), pytest.mark.integration]
 
 OPUS = "claude-opus-5-5"
 SIZE = 14_000

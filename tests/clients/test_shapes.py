@@ -39,7 +39,7 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
         yield line
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 @pytest.mark.parametrize("name", list(EVENTS))
 def test_no_event_makes_the_proxy_break_a_prefix(proxied: Line, cwd: Path, name: str) -> None:
     line = proxied.begin(PLANS)
@@ -51,7 +51,7 @@ def test_no_event_makes_the_proxy_break_a_prefix(proxied: Line, cwd: Path, name:
     assert through <= 1.02 * alone, f"{through / alone:.3f}"
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 def test_recorded_shapes_cost_at_most_two_thirds(proxied: Line, tmp_path: Path) -> None:
     alone = through = 0.0
     told: list[str] = []
@@ -67,7 +67,7 @@ def test_recorded_shapes_cost_at_most_two_thirds(proxied: Line, tmp_path: Path) 
     assert through <= 0.65 * alone, f"{through / alone:.3f}; {told}"
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 def test_with_one_stored_result_in_four_read_back(proxied: Line, tmp_path: Path) -> None:
     alone = through = 0.0
     told: list[str] = []

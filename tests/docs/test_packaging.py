@@ -55,7 +55,7 @@ def test_windows_is_told_in_one_sentence() -> None:
     )
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 @pytest.mark.spec("project.packaging-built")
 @pytest.mark.timeout(120)
 def test_what_is_built_holds_the_docs_and_no_relative_link(root: Path, tmp_path: Path) -> None:

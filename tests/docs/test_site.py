@@ -53,7 +53,7 @@ def test_a_link_and_what_lies_in_the_site_are_no_loads(tmp_path: Path) -> None:
     assert list(pages.remote(tmp_path)) == []
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 @pytest.mark.spec("project.docs-built")
 @pytest.mark.timeout(300)
 def test_the_site_is_built_without_a_warning_and_loads_nothing(
@@ -68,7 +68,7 @@ def test_the_site_is_built_without_a_warning_and_loads_nothing(
     assert 'id="memoryadd"' in (html / "docs" / "reference" / "api.html").read_text()
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 @pytest.mark.spec("project.docs-built")
 @pytest.mark.timeout(120)
 def test_a_page_with_a_fault_is_not_built(root: Path, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from reverie.topics import Origin, Trust
 from tests.fleet.fleet import Fleet, rows
 from tests.fleet.stage import jobs_for, lander, make_memories, place_at, stopped_by, wrong
 
-pytestmark = [pytest.mark.spec("9.fleet-engine"), pytest.mark.doors]
+pytestmark = [pytest.mark.spec("9.fleet-engine"), pytest.mark.integration]
 logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
 
 

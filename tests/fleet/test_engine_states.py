@@ -19,7 +19,7 @@ from reverie.team import EXCLUSIVE
 from tests.fleet.fleet import LEASE, Fleet, rows
 from tests.fleet.stage import jobs_for, lander, make_memories, wrong
 
-pytestmark = [pytest.mark.spec("9.fleet-states"), pytest.mark.doors]
+pytestmark = [pytest.mark.spec("9.fleet-states"), pytest.mark.integration]
 HOUR = "last_heartbeat = now() - interval '1 hour'"
 
 

@@ -217,7 +217,7 @@ class _Explained:
         self._within.many(sql, values)
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 @pytest.mark.parametrize("who", ["owner", "worker"])
 def test_the_watch_of_many_hosts_touches_open_jobs_and_not_the_past(fleet: Fleet, who: str) -> None:
     fleet.engine.init(fleet.url, "night_worker")
@@ -256,7 +256,7 @@ def test_the_watch_of_many_hosts_touches_open_jobs_and_not_the_past(fleet: Fleet
         watching.close()
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 def test_a_worker_may_have_leave_what_is_over_for_long_and_nothing_else(fleet: Fleet) -> None:
     fleet.engine.init(fleet.url, "night_worker")
     login = fleet.url.replace("postgres:@", "night_worker:@")
@@ -275,7 +275,7 @@ def test_a_worker_may_have_leave_what_is_over_for_long_and_nothing_else(fleet: F
     assert rows(fleet.ledger, "SELECT COUNT(*) FROM fleet_jobs") == [(3,)]
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 async def test_a_worker_lets_the_past_leave_as_it_watches(fleet: Fleet) -> None:
     past(fleet.ledger, AT_ONCE + 1, KEPT_DAYS + 1)
     (planned,) = jobs_for([Path("/nowhere")], 1)

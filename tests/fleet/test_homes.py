@@ -45,7 +45,7 @@ def test_what_is_no_id_is_named_with_its_place(tmp_path: Path, text: str) -> Non
     assert (tmp_path / ID).read_text() == text
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 async def test_jobs_of_one_home_are_worked_there_and_by_no_other_on_the_same_host(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,7 @@ from tests.conftest import ROOT, Scale
 from tests.fleet.stage import jobs_for, make_memories
 from tests.processes import end
 
-pytestmark = [pytest.mark.spec("9.fleet-paid"), pytest.mark.doors]
+pytestmark = [pytest.mark.spec("9.fleet-paid"), pytest.mark.integration]
 PROCESSES, EACH = 4, 4
 REQUESTS, INPUT, OUTPUT = 120.0, 400_000.0, 60_000.0  # a minute
 MOST = 1_000  # tokens of an answer

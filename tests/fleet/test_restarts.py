@@ -16,7 +16,7 @@ from tests.fleet.stage import jobs_for, make_memories, wrong
 from tests.fleet.test_trial import states
 from tests.postgres import restart
 
-pytestmark = [pytest.mark.spec("9.fleet-restart"), pytest.mark.doors]
+pytestmark = [pytest.mark.spec("9.fleet-restart"), pytest.mark.integration]
 
 
 class Server:

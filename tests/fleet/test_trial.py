@@ -44,7 +44,7 @@ SMALL = Trial(6, 10, 4, 10, body=1.0, pause=0.8)
 FULL = Trial(40, 50, 16, 200, body=3.0, pause=0.5, most=1_500.0)
 HERE = Trial(6, 10, 2, 5, body=0.5, pause=0.9)
 HERE_IN_FULL = Trial(20, 50, 4, 100, body=0.5, pause=0.6, most=1_500.0)
-small = partial(pytest.param, marks=pytest.mark.doors, id="small")
+small = partial(pytest.param, marks=pytest.mark.integration, id="small")
 full = partial(pytest.param, marks=pytest.mark.proof, id="in full")
 
 
@@ -121,7 +121,7 @@ def test_the_same_on_one_host_without_a_server(
     tried(local, hire, tmp_path, trial, scale.seed)
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 def test_a_host_that_never_returns_leaves_its_jobs_to_others(
     postgres_ledger: FleetLedger, postgres_url: str, hire: Hire, tmp_path: Path
 ) -> None:
@@ -139,7 +139,7 @@ def test_a_host_that_never_returns_leaves_its_jobs_to_others(
     assert sorted(row["tries"] for row in ledger.jobs()) == [1, 1, 2, 2]
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 def test_a_worker_stopped_past_its_lease_lands_nothing(
     postgres_ledger: FleetLedger, postgres_url: str, hire: Hire, tmp_path: Path
 ) -> None:
@@ -163,7 +163,7 @@ def test_a_worker_stopped_past_its_lease_lands_nothing(
     counted("stops", drawn=False)
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 def test_a_worker_stopped_with_the_memory_locked_keeps_its_job_waiting_and_no_more(
     postgres_ledger: FleetLedger, postgres_url: str, hire: Hire, tmp_path: Path
 ) -> None:

@@ -24,7 +24,7 @@ from reverie.transcript import (
     text_of,
 )
 from reverie.wire import render
-from reverie.world import Capabilities
+from reverie.world import Capabilities, ReadBackHint
 from tests.classic import DEFAULTS, world
 from tests.layers.running import folded, sent
 
@@ -106,6 +106,19 @@ async def test_what_is_read_from_a_stored_result_is_never_stored_again(policy: s
             if isinstance(r, ResultDecided)
         ]
         assert [r.action for r in found] == ["kept"]
+
+
+@pytest.mark.spec("3.ends")
+@pytest.mark.parametrize(("path", "action"), [("/stored/r1", "kept"), ("/p/a.py", "stored")])
+async def test_a_clients_own_tool_reads_back_without_limit(path: str, action: str):
+    """Where references are files, a read of one is kept however large."""
+    view = folded(AssistantMessage((call("Read", "t9", file_path=path),)), result("t9", LARGE * 3))
+    hint = ReadBackHint("Read", folder="/stored")
+    settings = replace(DEFAULTS, context_policy="collapse")
+    flags = FixedFlags({"context_collapse": True})
+    around = world(disk=MemoryDisk(), way_back=hint, settings=settings, flags=flags)
+    found = await per_result(view, around)
+    assert [r.action for r in found if isinstance(r, ResultDecided)] == [action]
 
 
 @given(st.text(max_size=4_000), st.integers(20, 2_000))

@@ -12,7 +12,11 @@ import pytest
 import reverie
 from tests.mcp.client import CLAUDE, call, claude_code, rule, run_client, said
 
-pytestmark = [pytest.mark.spec("18.mcp"), pytest.mark.doors, pytest.mark.needs("bwrap", "git")]
+pytestmark = [
+    pytest.mark.spec("18.mcp"),
+    pytest.mark.integration,
+    pytest.mark.needs("bwrap", "git"),
+]
 
 SPACE = {"namespace": "mcp__reverie"}  # where codex puts a server's tools
 SERVER = [sys.executable, "-m", "reverie.apps.cli", "mcp"]

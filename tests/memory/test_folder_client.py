@@ -19,7 +19,7 @@ from tests.mcp.client import CLAUDE, call, rule, run_client, said
 from tests.memory.client import claude_under_test
 from tests.memory.folders import index_faults
 
-pytestmark = [pytest.mark.spec("B16"), pytest.mark.doors, pytest.mark.needs("bwrap", "git")]
+pytestmark = [pytest.mark.spec("B16"), pytest.mark.integration, pytest.mark.needs("bwrap", "git")]
 
 OURS = new(
     "feedback_ours.md",

@@ -16,7 +16,11 @@ import pytest
 import reverie
 from tests.mcp.client import CLAUDE, call, claude_code, rule, run_client, said
 
-pytestmark = [pytest.mark.spec("18.plugin"), pytest.mark.doors, pytest.mark.needs("bwrap", "git")]
+pytestmark = [
+    pytest.mark.spec("18.plugin"),
+    pytest.mark.integration,
+    pytest.mark.needs("bwrap", "git"),
+]
 
 
 Session = Callable[..., list[dict[str, Any]]]

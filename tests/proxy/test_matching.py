@@ -16,6 +16,7 @@ from reverie.interception import (
     MirrorPosition,
     OutgoingPlan,
     RequestTails,
+    ResultLimits,
     ScanCache,
     as_value,
     chain_seed,
@@ -26,6 +27,7 @@ from reverie.interception import (
     extend_chain,
     normal,
     of_text,
+    plan,
     position_line,
     reminder_line,
     result_line,
@@ -168,6 +170,20 @@ def test_a_parent_is_of_the_same_project_and_told_by_the_deepest_chain() -> None
     assert found.parent("me", iter(["c2"]), "/q") == "me"
     assert found.parent("me", iter(["c1"]), "/q") == "flat"
     assert found.parent("me", iter(["c9"]), "/p") == "me"
+
+
+def test_a_parents_reminder_stays_off_fresh_words() -> None:
+    """A fork shows what its parent was reminded of before, and gets its own for what is new."""
+    fork = asked(["said before", "answered", "said before"], session="fork")
+    first, answered, fresh = (part.chain.hex() for part in fork.body.parts)
+    found = decided(
+        position_line("parent", answered, MirrorPosition("s", "e"), spoken=True),
+        reminder_line("parent", first, "an old reminder"),
+        reminder_line("parent", fresh, "a reminder of the parent's"),
+    )
+    made = plan(fork, found, ResultLimits(8_000))
+    assert made.decided == ((0, "", "an old reminder"),)
+    assert made.inherited == ((first, "an old reminder"),)
 
 
 # --- whether a request goes on from the last

@@ -358,7 +358,7 @@ ANSWER = json.dumps(
 ).encode()
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 def test_row_80_background_work_has_a_key_of_its_own_and_the_clients_is_nowhere(
     home: Path,
 ) -> None:

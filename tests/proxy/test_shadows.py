@@ -95,3 +95,18 @@ async def test_a_conversation_that_is_joined_late_is_taken_in_whole(
     await client.says("Go on, please").asks()
     again = [piece.block.raw for item in shadow.session.view.items for piece in item.pieces]
     assert again[: len(seen)] == seen
+
+
+async def test_a_session_stays_in_the_folder_where_it_began(
+    through: InterceptionEngine, tmp_path: Path
+) -> None:
+    """A client that changes its folder does not take its session into another project."""
+    began, later = tmp_path / "began", tmp_path / "later"
+    began.mkdir()
+    later.mkdir()
+    client = Client(through, folder=str(began)).says("This is the first question")
+    await client.asks()
+    client.folder = str(later)
+    out = await client.says("This is asked from another folder").out(client.body())
+    assert out.asked is not None
+    assert (out.asked.folder, out.asked.project) == (str(began), str(began))

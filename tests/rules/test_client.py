@@ -20,7 +20,11 @@ from tests.memory.client import claude_under_test
 from tests.plugin.test_claude_code import results
 from tests.rules.stage import push_rule
 
-pytestmark = [pytest.mark.spec("B20.client"), pytest.mark.doors, pytest.mark.needs("bwrap", "git")]
+pytestmark = [
+    pytest.mark.spec("B20.client"),
+    pytest.mark.integration,
+    pytest.mark.needs("bwrap", "git"),
+]
 
 
 def test_the_hook_holds_a_call_of_the_real_client(tmp_path: Path) -> None:

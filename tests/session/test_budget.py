@@ -49,6 +49,16 @@ def test_at_the_limit_it_stops_and_says_so(tmp_path: Path):
     budget.reserve("dream", 100)
 
 
+@pytest.mark.parametrize("price", ["-1000000", "-0.01", "1e400", "NaN"])
+def test_a_price_that_no_request_has_gives_nothing_back(tmp_path: Path, price: str):
+    budget = Budget(Folder(tmp_path), DEFAULTS, ManualClock())
+    one = budget.reserve("dream", 5)
+    (file,) = (tmp_path / "usage").iterdir()
+    line = f'{{"id": "{one.id}", "source": "dream", "spent": {price}}}\n'
+    file.write_bytes(file.read_bytes() + line.encode())
+    assert (budget.spent().weighted, budget.spent().calls) == (5, 1)
+
+
 def test_a_garbage_line_in_the_ledger_is_no_reason_to_stop(tmp_path: Path):
     budget = Budget(Folder(tmp_path), DEFAULTS, ManualClock())
     budget.reserve("dream", 5)

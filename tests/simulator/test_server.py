@@ -81,7 +81,7 @@ def test_a_slow_stream_waits_between_its_pieces() -> None:
     assert len(waited) > 5
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 def test_pages_nonsense_and_recorded_bytes_are_sent_as_they_are() -> None:
     recorded = b'event: strange\ndata: {"type":"strange","n":1e3}\n\n'
     date = "Wed, 21 Oct 2015 07:28:00 GMT"

@@ -29,7 +29,7 @@ from .conftest import HERE, REPO
 
 pytestmark = [
     pytest.mark.spec("11.link"),
-    pytest.mark.doors,
+    pytest.mark.integration,
     pytest.mark.needs("ip"),
 ]
 PORT = 8788

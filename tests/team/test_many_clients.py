@@ -219,7 +219,7 @@ def postgres_url(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue("postgres_url"))
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("url", "servers", "clients"),
     [(postgres_url, 3, 16), (sqlite_url, 1, 8)],

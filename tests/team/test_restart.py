@@ -15,7 +15,7 @@ from tests.postgres import restart
 
 from .conftest import HERE, draft
 
-pytestmark = [pytest.mark.spec("11.restart"), pytest.mark.doors]
+pytestmark = [pytest.mark.spec("11.restart"), pytest.mark.integration]
 
 
 class Writer(threading.Thread):

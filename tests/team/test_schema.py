@@ -19,7 +19,7 @@ from reverie.http_server import serving
 from reverie.team import Database, TeamStore
 from tests.conftest import Scale
 
-pytestmark = [pytest.mark.spec("11.schema"), pytest.mark.doors]
+pytestmark = [pytest.mark.spec("11.schema"), pytest.mark.integration]
 
 
 def test_every_operation_answers_as_the_document_says(

@@ -97,6 +97,25 @@ def test_row_46_a_wrong_hash_stores_nothing(store: TeamStore) -> None:
     assert store.hashes(HERE).tag == BEGINNING
 
 
+def test_the_bytes_of_a_repository_fall_with_what_is_removed(store: TeamStore) -> None:
+    """Its limits count what it holds now, or a repository would fill up by edits alone."""
+    token, store.tombstones = writer(store), True
+
+    def counted() -> list[int]:
+        sql = "SELECT entries, bytes FROM repositories WHERE org = ? AND repo = ?"
+        return [int(one or 0) for one in store.database.run(lambda t: t.rows(sql, HERE))[0]]
+
+    both = [draft("a.md", "x" * 1_000), draft("b.md", "y" * 500)]
+    tag = store.put(HERE, both, BEGINNING, token)
+    assert counted() == [2, 1_508]
+    tag = store.put(HERE, [draft("a.md", "short")], tag, token)
+    assert counted() == [2, 513]
+    tag = store.put(HERE, [EntryChange("b.md", None, "")], tag, token)
+    assert counted() == [1, 9]
+    store.put(HERE, [draft("b.md", "back")], tag, token)
+    assert counted() == [2, 17]
+
+
 def test_row_47_the_limit_of_a_batch_is_exact(store: TeamStore) -> None:
     token = writer(store)
     fits = "x" * (BATCH_BYTES - len("a.md"))

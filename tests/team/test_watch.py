@@ -22,7 +22,7 @@ async def times(count: int) -> AsyncIterator[None]:
         yield
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 async def test_row_40_a_storm_of_writes_is_one_event(tmp_path: Path) -> None:
     """Ten thousand writes, an editor's rename, files that come and go: one event in the end."""
     pytest.importorskip("watchfiles", reason="needs watchfiles: not installed")

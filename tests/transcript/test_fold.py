@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, replace
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
 
 from reverie.transcript import (
     BLOBS,
+    Block,
     Entry,
     HeadSet,
+    ResultDecided,
     Started,
     Unknown,
     UserMessage,
@@ -19,6 +22,7 @@ from reverie.transcript import (
     apply,
     blob_name,
     blobs,
+    block_of,
     branch,
     decode,
     encode,
@@ -226,3 +230,47 @@ def test_a_lost_blob_makes_the_head_unknown_not_wrong():
     damaged = decode(line, lambda _: "changed").record
     assert isinstance(damaged, Unknown)
     assert set(blobs(head)) == {blob_name(getattr(head, part)) for part in BLOBS}
+
+
+def decision(words: str) -> ResultDecided:
+    hashed = sha256(words.encode()).hexdigest()
+    return ResultDecided("t1", "stored", content='"a preview"', sha256=hashed)
+
+
+def result(call: str, words: str) -> Block:
+    return block_of({"type": "tool_result", "tool_use_id": call, "content": words})
+
+
+def test_a_decision_about_another_result_of_its_call_is_dropped():
+    """A result may come twice, the second time with other words: they are what is sent."""
+    built = Builder()
+    built.do_user(1)
+    built.do_assistant(1, 2)
+    built.append(decision("the first words"))
+    built.append(UserMessage((result("t1", "other words"),)))
+    assert "other words" in built.view.items.last.pieces[0].block.raw
+    assert built.view.decisions.get("t1") is None
+
+
+def test_a_decision_about_these_words_is_kept():
+    built = Builder()
+    built.do_user(1)
+    built.do_assistant(1, 2)
+    built.append(decision("other words"))
+    built.append(UserMessage((result("t1", "other words"),)))
+    assert '"a preview"' in built.view.items.last.pieces[0].block.raw
+
+
+def test_a_request_of_an_abandoned_branch_sends_nothing_of_this_one():
+    """A request that left before a rewind carried nothing of what was said behind it."""
+    built = Builder()
+    built.do_round(0, 1)
+    first = built.view.leaf
+    built.do_user(2)
+    left, sent = built.view.leaf, built.view.sent
+    assert sent is not None
+    built.append(UserMessage((text_block("said again"),)), first)
+    before = built.view
+    built.append(replace(sent, last=left))
+    assert built.view.sent_items == before.sent_items
+    assert built.view.items.last in built.view.unsent()

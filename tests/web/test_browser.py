@@ -21,7 +21,7 @@ from tests.processes import running
 from tests.web.conftest import Page, talk
 from tests.web.nights import half_a_night
 
-pytestmark = [pytest.mark.doors, pytest.mark.needs("chromium"), pytest.mark.spec("18.web")]
+pytestmark = [pytest.mark.integration, pytest.mark.needs("chromium"), pytest.mark.spec("18.web")]
 AXE = Path(__file__).parents[2] / ".venv/clients/node_modules/axe-core/axe.min.js"
 VIEWS = ((1280, "light"), (1280, "dark"), (390, "light"), (390, "dark"))
 SLEEPER = Path(__file__).parents[1] / "cli" / "sleeping_dream.py"

@@ -280,7 +280,7 @@ def test_ten_thousand_jobs_are_a_small_page(page: Page, ledger: FleetLedger) -> 
 # --- many hosts
 
 
-@pytest.mark.doors
+@pytest.mark.integration
 def test_a_fleet_of_many_hosts_is_seen_and_told(
     page: Page, postgres_url: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
