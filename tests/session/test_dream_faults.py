@@ -74,5 +74,5 @@ class DreamCourse:
 
 
 def test_a_dream_whose_disk_fails_says_what_was_applied(scale: Scale) -> None:
-    points = scale.pick(60, 4_000)
-    assert failed(DreamCourse, Random(f"dream:{scale.seed}"), points) == points
+    points = scale.pick(40, 4_000)
+    assert failed(DreamCourse, Random(f"dream:{scale.seed}"), points, polls=True) == points
