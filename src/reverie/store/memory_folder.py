@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from pathlib import Path
 
 from reverie.errors import InvalidInput, NotFound, PathRefused, StoreError
@@ -182,10 +183,7 @@ class MemoryFolder:
         """
         index, name, line = self._pointer(key, data, title, hook)
 
-        def put_pointer(old: bytes) -> bytes:
-            found = indexes.find_pointer(old, name)
-            return indexes.put_line(old, found, line(found.title if found else ""))
-
+        put_pointer = partial(_put_pointer, name, line)
         warnings: list[str] = []
         with self.locked():
             self._allow(key, data)
@@ -207,8 +205,7 @@ class MemoryFolder:
         """The files that `save` would write, as they would be: the topic file, and its index."""
         index, name, line = self._pointer(key, data, "", hook)
         old = self._whole_index(index) or b""
-        found = indexes.find_pointer(old, name)
-        new = indexes.put_line(old, found, line(found.title if found else ""))
+        new = _put_pointer(name, line, old)
         return {key: data} if new == old else {key: data, index: new}
 
     def _pointer(
@@ -425,3 +422,8 @@ class MemoryFolder:
     def _list_keys(self) -> tuple[str, ...]:
         self.files.must_be_there()
         return self.files.list()
+
+
+def _put_pointer(name: str, line: Callable[[str], str], old: bytes) -> bytes:
+    found = indexes.find_pointer(old, name)
+    return indexes.put_line(old, found, line(found.title if found else ""))

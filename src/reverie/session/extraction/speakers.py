@@ -69,12 +69,6 @@ _YES = re.compile(
 _NO = re.compile(
     r"(?:no\b|nope|not\b|wrong|actually|rather|instead|it'?s\b|不|错|应该|改成)", re.IGNORECASE
 )
-_ASKING = frozenset(
-    """
-    shall should would want like keep do soll sollen ich wir ab jetzt sofort künft damit dabei
-    debo hago desde partir ahora dois je
-    """.split()  # noqa: SIM905
-)  # words that ask whether to, cut as `_begin` cuts them
 _LONG_WORD = re.compile(
     "\\b([A-Za-z\u00c0-\u024f\u0400-\u04ff]{5})[A-Za-z\u00c0-\u024f\u0400-\u04ff]+"
 )
@@ -87,7 +81,7 @@ _PARTS = re.compile(r"\n|…|\.\.\.")
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class UserStatement:
     """What a message of the user's states; `rules` is that without what it reports of others."""
 
     source: str
@@ -99,7 +93,7 @@ class Statement:
 class ConversationText:
     """What the user stated since the last extraction, and what everybody else said."""
 
-    stated: tuple[Statement, ...] = ()
+    stated: tuple[UserStatement, ...] = ()
     answers: tuple[tuple[str, str], ...] = ()  # messages, with what a yes or no was about
     injected: tuple[tuple[str, str], ...] = ()  # memories, index, instruction files
     results: tuple[str, ...] = ()  # what tools said
@@ -160,19 +154,19 @@ def result_texts(items: Iterable[Item]) -> Iterator[str]:
                 yield text_of(piece.block.value)[:MAX_SPOKEN]
 
 
-def _stated(words: UserText, results: Iterable[str]) -> Statement:
+def _stated(words: UserText, results: Iterable[str]) -> UserStatement:
     """What a message states, behind the question that it says yes to; not where a tool brought
     that up, in whichever form of its words."""
     text = unwrapped(words.text)
     question = asked_last(words.before)
     if not question or not is_yes(text):
         text = without_questions(text)
-        return Statement(words.source, text, without_reported(text))
+        return UserStatement(words.source, text, without_reported(text))
     said = PassageIndex(("a tool", _begin(one)) for one in results)
-    asked = content(_begin(question)) - _ASKING
+    asked = content(_begin(question))
     if said.best(asked).share < OWN:
         text = f"{question}\n{text}"
-    return Statement(words.source, text, text)
+    return UserStatement(words.source, text, text)
 
 
 def _begin(text: str) -> str:
