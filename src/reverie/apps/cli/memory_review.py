@@ -28,6 +28,7 @@ from reverie.memory.check import (
     plan_fix,
     report_value,
     set_level,
+    undecided,
 )
 from reverie.memory.values import describe_origin, review_value
 from reverie.rules.match import LEVELS
@@ -54,6 +55,9 @@ OUTCOMES = {
 review_id = click.argument("item", metavar="ID", help="The item's id, or its first characters.")
 
 
+_SHOWN = 200
+
+
 @click.group("review", cls=CommandGroup, no_args_is_help=True)
 def app() -> None:
     """Decide on memories from untrusted sources."""
@@ -71,8 +75,10 @@ def list_all(dropped: bool, as_json: bool, project: Project) -> None:
         else:
             items = memories.review.items() if memories else []
         broken = memories.review.unreadable() if memories else []
+        issues = undecided(memories) if memories and not dropped else []
     if as_json:
-        document({"items": [review_value(item) for item in items], "unreadable": broken})
+        value = {"items": [review_value(item) for item in items], "unreadable": broken}
+        document({**value, "undecided": issues})
         return
     if not items:
         say("Nothing was dropped lately." if dropped else "Nothing is waiting for review.")
@@ -90,8 +96,23 @@ def list_all(dropped: bool, as_json: bool, project: Project) -> None:
             for item in items
         ]
         table([Column(name, wraps=name == "why") for name in names], rows)
+    _tell_undecided(issues)
     for name in broken:
         note(f"{name} cannot be read")
+
+
+def _tell_undecided(issues: list[dict[str, Any]]) -> None:
+    """Show what only a person or a model can decide, of two memories both texts."""
+    if issues:
+        say(f"{plural(len(issues), 'issue')} to decide; `reverie memory edit FILE` changes one:")
+    for one in issues[:_SHOWN]:
+        say(line(reveal(f"{one['kind'].replace('_', ' ')} {one['file']}:{one['line']}"), 120))
+        rows = [one["evidence"]]
+        if one.get("text"):
+            other = f"{one['with']}:{one['with_line']}"
+            rows = [f"{one['file']}:{one['line']}: {one['text']}", f"{other}: {one['with_text']}"]
+        for row in rows:
+            say(f"    {line(reveal(row), 240)}")
 
 
 @app.command()
@@ -193,9 +214,6 @@ def restore(item: str, as_json: bool, project: Project) -> None:
 # score.
 
 
-_SHOWN = 200
-
-
 @click.command()
 @click.option("--fix", is_flag=True, help="Make the fixes that lose nothing.")
 @click.option("--dry-run", is_flag=True, help="With --fix: show what it would change, as diffs.")
@@ -274,7 +292,7 @@ def _tell(report: LintReport, done: MemoryFix, fix: bool) -> None:
         names = line(reveal(", ".join(report.unlooked)), 120)
         told = plural(len(report.unlooked), "name")
         note(f"There was no time to look for {told} in the repository: {names}")
-    fixable = sum(one.fix is not None for one in report.findings)
+    fixable = sum(one.fixable for one in report.findings)
     if fixable and not fix:
         note(f"{plural(fixable, 'fault')} can be fixed: `reverie memory check --fix`")
 

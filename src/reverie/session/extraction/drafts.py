@@ -29,6 +29,7 @@ import tempfile
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from anyio import to_thread
@@ -43,7 +44,7 @@ from reverie.store.memory_store import MemoryStore
 from reverie.store.paths import format_path
 from reverie.text.safety import neutralize_markup
 from reverie.toolbox.file_access import EDITABLE, ConfinedFiles, WritableRoot
-from reverie.toolbox.guard import Guard, GuardLimits, Guards
+from reverie.toolbox.guard import Guard, GuardLimits, Guards, shown_files
 from reverie.topics import entry as entries
 from reverie.topics.entry import TYPES, TopicFile
 from reverie.transcript.records import UserMessage
@@ -101,7 +102,7 @@ class DraftText:
         """One answer; what is to be said to it, or "" where it was the last."""
         asked = [_key(name) for name in _READ.findall(text)]
         written = dict(_files(text))
-        there = [key for key in written if key not in self.shown and self._read(key) is not None]
+        there = (key for key in written if content(self.memories, key) is not None)
         wanted = [key for key in dict.fromkeys((*asked, *there)) if key not in self.shown]
         if wanted:
             return self._show(wanted[:MAX_FILES])
@@ -116,7 +117,7 @@ class DraftText:
     def _show(self, keys: Iterable[str]) -> str:
         parts: list[str] = []
         for key in keys:
-            data = self.shown[key] = self._read(key)
+            data = self.shown[key] = content(self.memories, key)
             text = GONE if data is None else entries.decode_text(data)
             told = (
                 TOO_LONG if data is not None and len(data) > MAX_BYTES else neutralize_markup(text)
@@ -124,11 +125,13 @@ class DraftText:
             parts.append(f'<file name="{key}">\n{told.rstrip()}\n</file>')
         return "\n\n".join((*parts, SHOWN))
 
-    def _read(self, key: str) -> bytes | None:
-        try:
-            return self.memories.folder.bytes_of(key)
-        except (NotFound, PathRefused, StoreError):
-            return None
+
+def content(memories: MemoryStore, key: str) -> bytes | None:
+    """Return the bytes of a memory; None where it cannot be read."""
+    try:
+        return memories.folder.bytes_of(key)
+    except (NotFound, PathRefused, StoreError):
+        return None
 
 
 def _files(text: str) -> Iterable[tuple[str, bytes]]:
@@ -151,9 +154,10 @@ async def write_drafts(
     task: ExtractTask,
     memories: MemoryStore,
     most: int,
+    shown: str = "",
 ) -> DraftText:
-    """Ask the fork, show it what it wants to see, and read what it wrote."""
-    found = DraftText(memories)
+    """Ask the fork, show it the files it asks for, and read what it wrote; `shown` has some."""
+    found = DraftText(memories, {**shown_files(shown, partial(content, memories))})
     denials: list[str] = []
     await child.instruct(instruction + IN_WORDS)
     for _ in range(max(2, most)):
