@@ -19,7 +19,7 @@ from reverie.consolidation import (
     fix_folder,
     passages,
 )
-from reverie.embedded import is_ahead, said_on
+from reverie.embedded import said_on
 from reverie.text import expired_deadlines, relative
 from reverie.topics import Claim, TopicFile, Trust, new
 
@@ -315,7 +315,6 @@ def test_a_moment_at_the_calendars_end_dates_nothing(at: float):
     text = "tomorrow, next week, by Friday, yesterday, 900 weeks ago, by the 30th, 下周三, 上周"
     assert relative(text, at) == ()
     assert said_on(text, at, once=True) == ("", ())
-    assert not is_ahead(text, at)
 
 
 def test_a_stale_date_is_found_in_body_and_description() -> None:

@@ -22,6 +22,7 @@ __getattr__ = offered(
         "paths": "SCOPES Scope agent_folder base log_key memory_paths",
         "prompt": "PromptOptions both_modes section",
         "redaction": "ForgetWords",
+        "supersession": "frames supersedes",
         "times": "file_time files_copied files_sharing_time head_time line_times",
         "trust": "CommandEvidence Trust goes_to_review reads_like_instruction trust_of",
         "versions": "ABSENT OUTSIDE Origin Version blame decode encode trust_in",

@@ -1,6 +1,7 @@
 """`memory check`, `review`, `rules`.
 
-`reverie memory review`: what untrusted sources want remembered, for a person to decide.
+`reverie memory review`: what untrusted sources want remembered, for a person to decide, and the
+memories that newer rules superseded.
 
 Nothing here is in the index or was sent to a model. Accepting saves it as the user's decision, as
 it is or as they have edited it, with where it came from in the note; what is dropped can be put
@@ -36,6 +37,8 @@ from reverie.session.rules import ProjectRules
 from reverie.store.lists import ReviewItem
 from reverie.store.memory_store import MemoryStore
 from reverie.store.project import Project
+from reverie.store.replacement import list_superseded
+from reverie.store.replacement import restore as restore_superseded
 from reverie.store.rules import RuleRow, applies, list_rules
 from reverie.text.format import age, plural
 from reverie.text.safety import line, reveal
@@ -76,9 +79,11 @@ def list_all(dropped: bool, as_json: bool, project: Project) -> None:
             items = memories.review.items() if memories else []
         broken = memories.review.unreadable() if memories else []
         issues = undecided(memories) if memories and not dropped else []
+        replaced = list_superseded(memories) if memories and not dropped else []
     if as_json:
         value = {"items": [review_value(item) for item in items], "unreadable": broken}
-        document({**value, "undecided": issues})
+        rows = [{"file": one.key, "by": one.superseded, "text": one.body} for one in replaced]
+        document({**value, "undecided": issues, "superseded": rows})
         return
     if not items:
         say("Nothing was dropped lately." if dropped else "Nothing is waiting for review.")
@@ -97,6 +102,11 @@ def list_all(dropped: bool, as_json: bool, project: Project) -> None:
         ]
         table([Column(name, wraps=name == "why") for name in names], rows)
     _tell_undecided(issues)
+    if replaced:
+        say("Superseded by newer rules; `reverie memory review restore FILE` has one hold again:")
+        columns = [Column("file"), Column("by"), Column("says", wraps=True)]
+        told = [[one.key, one.superseded, line(reveal(one.body), 100)] for one in replaced]
+        table(columns, told)
     for name in broken:
         note(f"{name} cannot be read")
 
@@ -201,13 +211,18 @@ def drop(item: str, as_json: bool, project: Project) -> None:
 @json_option
 @project_option
 def restore(item: str, as_json: bool, project: Project) -> None:
-    """Put back what was dropped in the last 30 days."""
+    """Put back what was dropped in the last 30 days, or a memory that a newer rule superseded."""
     with open_memory(project) as memories:
-        found = memories.review.restore(item, time.time())
+        if any(item in (one.key, one.key.removesuffix(".md")) for one in list_superseded(memories)):
+            done = restore_superseded(memories, item, by_user("restore"))
+            told, name = f"{done.key} holds again", done.key
+        else:
+            found = memories.review.restore(item, time.time())
+            told, name = f"{found.key} waits for review again", found.id
     if as_json:
-        document({"restored": found.id})
+        document({"restored": name})
         return
-    say(f"{found.key} waits for review again")
+    say(told)
 
 
 # --- `reverie memory check`: what is wrong with the memory of a project, with evidence and a

@@ -217,7 +217,9 @@ def _task(
         since=fresh.since,
         times=tuple((one.source, one.at) for one in words),
         memories=tuple(
-            KnownMemory(one.key, one.type, one.name, one.description, one.modified)
+            KnownMemory(one.key, one.type, "", "", one.modified)  # its name alone is taken
+            if one.superseded
+            else KnownMemory(one.key, one.type, one.name, one.description, one.modified)
             for one in records
         ),
         injected=tuple(recalled_texts(view)),
