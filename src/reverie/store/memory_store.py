@@ -275,15 +275,16 @@ class MemoryStore:
                 if expect is not None or exclusive:
                     there[key] = expect or ABSENT
                 transaction.land_over(self, changes, there, origin)
-                return SaveOutcome(key, self.folder.point(key), waiting)
-            done = self.folder.save(
-                key,
-                data,
-                hook=hook,
-                expect=expect,
-                exclusive=exclusive,
-                pointer=trusted and pointer,
-            )
+                done = self.folder.point(key)
+            else:
+                done = self.folder.save(
+                    key,
+                    data,
+                    hook=hook,
+                    expect=expect,
+                    exclusive=exclusive,
+                    pointer=trusted and pointer,
+                )
             if trusted:
                 from reverie.store.replacement import supersede  # due where a rule is saved
 
