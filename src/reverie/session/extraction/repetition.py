@@ -24,6 +24,7 @@ from reverie.store.rules import RuleStore
 from reverie.store.rules_ledger import DECLINED, OFFERED, RuleCounts, offer_of
 from reverie.store.rules_ledger import SAID as SAID_AGAIN
 from reverie.text.format import utc_day
+from reverie.topics.claims import find_literals
 from reverie.topics.entry import TEAM, TopicFile
 from reverie.topics.manifest import SAID
 from reverie.topics.novelty import DENSE_SHARE, SHARE, content, negates, sentences
@@ -124,6 +125,8 @@ def _find_repeated_rule(sentence: str, rules: Sequence[TopicFile]) -> TopicFile 
             continue
         if len(about & theirs) * 2 < len(theirs) or negates(sentence) != negates(core):
             continue
+        if find_literals(sentence, names=False) - find_literals(f"{core}\n{one.body}", names=False):
+            continue  # another value is another rule
         if best is None or share > best[0]:
             best = (share, one)
     return best[1] if best else None
