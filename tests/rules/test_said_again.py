@@ -124,7 +124,7 @@ def test_an_index_that_is_too_long_keeps_what_was_said_again() -> None:
 
 async def test_the_same_rule_with_another_value_is_not_said_again(tmp_path: Path) -> None:
     notices: list[Notice] = []
-    rule = "From now on function arguments always start with '{}'."
+    rule = "From now on function arguments start with '{}'."
     await said(tmp_path, rule.format("a_"), FIRST, notices)
     found = await said(tmp_path, rule.format("b_"), FIRST + DAY, notices)
     assert not any(b"\nsaid: " in data for data in found.values())
