@@ -69,7 +69,7 @@ async def test_what_the_user_said_is_saved_with_pointer_origin_and_notice(stage:
         (version,) = memories.history.log("feedback_pnpm.md")
         origin = version.origin
         assert (origin.agent, origin.session) == (NAME, agent.session.id)
-        assert (origin.messages, origin.trust.label) == ((said[0],), "agent")
+        assert (origin.messages, origin.trust.label) == ((said[0],), "user")
     assert stage.said() == ["remembered: feedback_pnpm.md"]
 
 

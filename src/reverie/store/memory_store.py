@@ -251,11 +251,12 @@ class MemoryStore:
         pointer: bool = True,
         queues: bool = True,
         group: str = "",
+        planned: bool = False,
     ) -> SaveOutcome:
         """Save a topic file, with its pointer unless none is wanted. What is not trusted waits for
         review: alone where it would command or tell of the user, else beside a marked file without
         a pointer; or only as that file, where it is one of many (`queues`). `group` is a step
-        that goes on."""
+        that goes on. `planned` applies file and pointer together, however the process ends."""
         by_hand = origin.kind in ("save", "edit") and not origin.session
         if by_hand and b"applies_to" in data:  # an extraction keeps the memory, without its rule
             from reverie.rules.rule import refuse_faults
@@ -279,14 +280,22 @@ class MemoryStore:
             data = TopicFile(key, data).with_value(entries.UNVERIFIED, entries.TRUST).data
         with self.folder.locked(), self.history.by(origin, group=group):
             transaction.finish(self)
-            done = self.folder.save(
-                key,
-                data,
-                hook=hook,
-                expect=expect,
-                exclusive=exclusive,
-                pointer=trusted and pointer,
-            )
+            if planned and trusted and pointer:
+                changes = self.folder.with_pointer(key, data, hook)
+                there = {one: _digest(self.folder, one) for one in changes}
+                if expect is not None or exclusive:
+                    there[key] = expect or ABSENT
+                transaction.land_over(self, changes, there, origin)
+                done = self.folder.point(key)
+            else:
+                done = self.folder.save(
+                    key,
+                    data,
+                    hook=hook,
+                    expect=expect,
+                    exclusive=exclusive,
+                    pointer=trusted and pointer,
+                )
             if trusted:
                 from reverie.store.replacement import supersede  # due where a rule is saved
 
@@ -447,6 +456,10 @@ class MemoryStore:
 
     def drop(self, item: ReviewItem) -> None:
         self.review.drop(item, self.now())
+
+
+def _digest(folder: MemoryFolder, key: str) -> str:
+    return folder.digest(key) if folder.exists(key) else ABSENT
 
 
 def _is_there(undone: UndoneVersion) -> bool:

@@ -17,16 +17,17 @@ from reverie.rules import rule as reading
 from reverie.rules.literals import compile_sentence
 from reverie.rules.match import ASK
 from reverie.rules.rule_set import compile_rule, same_calls
+from reverie.session.extraction.speakers import users_trust
 from reverie.session.extraction.trigger import NAME, UserText
 from reverie.store.memory_store import MemoryStore
 from reverie.store.rules import RuleStore
 from reverie.store.rules_ledger import DECLINED, OFFERED, RuleCounts, offer_of
 from reverie.store.rules_ledger import SAID as SAID_AGAIN
 from reverie.text.format import utc_day
+from reverie.topics.claims import find_literals
 from reverie.topics.entry import TEAM, TopicFile
 from reverie.topics.manifest import SAID
 from reverie.topics.novelty import DENSE_SHARE, SHARE, content, negates, sentences
-from reverie.topics.trust import Trust
 from reverie.topics.versions import Origin
 from reverie.world import Notice
 
@@ -126,6 +127,8 @@ def _find_repeated_rule(sentence: str, rules: Sequence[TopicFile]) -> TopicFile 
             continue
         if len(about & theirs) * 2 < len(theirs) or negates(sentence) != negates(core):
             continue
+        if find_literals(sentence, names=False) - find_literals(f"{core}\n{one.body}", names=False):
+            continue  # another value is another rule
         if best is None or share > best[0]:
             best = (share, one)
     return best[1] if best else None
@@ -138,7 +141,7 @@ def _count_repeat(
     days = [*reading.said_on(one.front), day][-MAX_SAID:]
     changed = one.with_value(", ".join(days), SAID)
     note = f"said again on {day}"
-    origin = Origin("save", Trust.AGENT, NAME, session, (said.source,), "Write", note)
+    origin = Origin("save", users_trust(one), NAME, session, (said.source,), "Write", note)
     memories.save(one.key, changed.data, origin)
     times = len(days) + 1
     counts: RuleCounts | None = None

@@ -27,15 +27,15 @@ from anyio import to_thread
 from reverie.errors import BudgetExceeded, NotAvailable
 from reverie.light import dataclass
 from reverie.session import worker as forks
-from reverie.session.extraction import acceptance, drafts, repetition
+from reverie.session.extraction import acceptance, drafts, repetition, speakers
 from reverie.session.extraction import trigger as layer
 from reverie.session.extraction.acceptance import (
-    ConversationText,
     ExtractionResult,
     TextSource,
     format_reasons,
 )
 from reverie.session.extraction.drafts import MemoryDraft, PrivateGuard
+from reverie.session.extraction.speakers import ConversationText
 from reverie.session.extraction.trigger import (
     NAME,
     NewMessages,
@@ -175,11 +175,12 @@ async def run(
         done = await forks.run(
             child, spec, ground.world.model, guard, guard.begin_round, lambda: guard.done
         )
+        guard.check_disk()
     finally:
         guard.close()
     denials = tuple(f"{one.tool}: {one.reason}" for one in guard.denials)
     return ExtractionRun(
-        guard.drafts, partial(acceptance.heard_words, view, fresh), done.text, done.rounds, denials
+        guard.drafts, partial(speakers.heard_words, view, fresh), done.text, done.rounds, denials
     )
 
 
@@ -198,7 +199,7 @@ async def _in_words(
     found = await drafts.write_drafts(
         child, model, spec.instruction, task, ground.memories, spec.rounds, shown_texts(view)
     )
-    heard = partial(acceptance.heard_words, view, fresh)
+    heard = partial(speakers.heard_words, view, fresh)
     return ExtractionRun(found.drafts, heard, "", found.rounds, found.denials)
 
 
