@@ -27,7 +27,7 @@ from reverie.text.format import utc_day
 from reverie.topics.claims import find_literals
 from reverie.topics.entry import TEAM, TopicFile
 from reverie.topics.manifest import SAID
-from reverie.topics.novelty import DENSE_SHARE, SHARE, content, negates, sentences
+from reverie.topics.novelty import content, negates, sentences
 from reverie.topics.versions import Origin
 from reverie.world import Notice
 
@@ -58,7 +58,7 @@ def said_again(
     words: Sequence[UserText], memories: MemoryStore, session: str
 ) -> list[RepeatedRule]:
     """Count every rule that these words repeat; one that changed meanwhile is left as it is."""
-    if not any(_ORDERS.search(said.text) for said in words):
+    if not any(_may_repeat(said.text) for said in words):
         return []  # and no rule has to be read
     rules = _rules(memories)
     found: list[RepeatedRule] = []
@@ -73,6 +73,12 @@ def said_again(
             except ReverieError:
                 continue
     return found
+
+
+def _may_repeat(text: str) -> bool:
+    """Whether a text orders something, in words or by the calls that it names literally."""
+    parts = (one[:MAX_SENTENCE] for one in sentences(text)[:MAX_SENTENCES])
+    return bool(_ORDERS.search(text)) or any(map(compile_sentence, parts))
 
 
 def _rules(memories: MemoryStore) -> list[TopicFile]:
@@ -106,8 +112,8 @@ def _is_older(key: str, said: UserText, memories: MemoryStore, session: str) -> 
 
 
 def _find_repeated_rule(sentence: str, rules: Sequence[TopicFile]) -> TopicFile | None:
-    """The rule that a sentence says again: one that names the same calls literally, or the one
-    that holds most of it, and of which it holds half, with "never" and "always" the same."""
+    """The rule that a sentence says again: one that names the same calls literally, or one that
+    has all its words, and of which it has half, with "never" and "always" the same."""
     literal = compile_sentence(sentence)
     if literal is not None:  # it names the calls of a rule, in whatever words
         same = (one for one in rules if same_calls(literal, compile_rule(one, own=True) or {}))
@@ -116,22 +122,17 @@ def _find_repeated_rule(sentence: str, rules: Sequence[TopicFile]) -> TopicFile 
     about = content(sentence)
     if len(about) < LEAST or not _ORDERS.search(sentence):
         return None
-    best: tuple[float, TopicFile] | None = None
     for one in rules:
         core = one.description or one.body.partition("\n\n")[0]
         theirs, whole = content(core), content(f"{core} {one.body}")
-        both = about & whole
-        share = len(both) / len(about)
-        dense = sum(not term.isascii() for term in about) * 2 > len(about)
-        if share < (DENSE_SHARE if dense else SHARE) or len(both) < LEAST:
-            continue
+        if not about <= whole:
+            continue  # a word more may be another rule
         if len(about & theirs) * 2 < len(theirs) or negates(sentence) != negates(core):
             continue
         if find_literals(sentence, names=False) - find_literals(f"{core}\n{one.body}", names=False):
             continue  # another value is another rule
-        if best is None or share > best[0]:
-            best = (share, one)
-    return best[1] if best else None
+        return one
+    return None
 
 
 def _count_repeat(
