@@ -151,22 +151,38 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
         "signed-address",
         (
             r"(?i)[?&#;][\w.-]{0,40}(?:sig|signature|token|key|secret|passw(?:or)?d|pwd|auth|hmac"
-            r"|jwt|credential|hash|sid)=([^\s&\"'\x60<>()\[\]{},;]{12,})"
+            r"|jwt|credential|hash|sid|magic|ticket|invite)=([^\s&\"'\x60<>()\[\]{},;]{12,})"
         ),
         (
             "sig= signature= token= key= secret= passwd= password= pwd= auth= hmac= "
             "jwt= credential= "
-            "hash= sid="
+            "hash= sid= magic= ticket= invite="
         ),
         "key",
     ),
     (
         "address-with-token",
         (
-            r"(?i)https?://[^\s\"'\x60<>]{0,200}[/-](?:private|secret|token|key)s?[-_/]"
+            r"(?i)https?://[^\s\"'\x60<>]{0,200}[/_-](?:private|secret|token|key)s?[-_/]"
             r"([\w-]{20,})"
         ),
         "private secret token key",
+        "key",
+    ),
+    (
+        "key-in-address",
+        r"(?i)\b(?:https?|wss?)://[\w.:-]{3,100}/(?:[a-z]{2,12}/)?v\d{1,2}/([\w-]{20,200})(?:[^\w-]|$)",
+        "/v1/ /v2/ /v3/ /v4/ /v5/ /v6/",
+        "beside",
+    ),
+    (
+        "key-in-address",
+        (
+            r"(?i)\b(?:https?|wss?)://[\w.-]{0,80}(?:mainnet|testnet|devnet|sepolia|holesky|rpc|quiknode"
+            r"|p2pify|getblock|nodereal|rivet|dwellir)[\w.-]{0,60}/(?:[a-z0-9]{2,12}/){0,2}"
+            r"([1-9A-Za-z][\w-]{19,200}|0[^x\W][\w-]{18,200})(?:[^\w-]|$)"
+        ),
+        "mainnet testnet devnet sepolia holesky rpc quiknode p2pify getblock nodereal rivet dwellir",
         "key",
     ),
     (
@@ -174,6 +190,15 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
         r"(?i)https?://[\w./-]{0,100}hooks?[\w./-]{0,100}/([\w-]{24,})",
         "hook",
         "key",
+    ),
+    (
+        "key-in-address",
+        (
+            r"(?i)https?://[\w./-]{0,100}(?:pipedream|heartbeat|integration|inputs|receiver|ingest|intake"
+            r"|incoming)[\w./-]{0,60}/([\w-]{24,})"
+        ),
+        "pipedream heartbeat integration inputs receiver ingest intake incoming",
+        "beside",
     ),
     (
         "cookie",
@@ -213,6 +238,15 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
         ),
         "x-",
         "token",
+    ),
+    (
+        "key-header",
+        (
+            r"""(?i)\bx-[a-z-]{0,30}(?:team|session|jwt|pass|pat|licen[cs]e)["'\\]{0,3}[ \t]{0,3}"""
+            r"""[:=, ][ \t]{0,3}["'\\]{0,3}([\w.~+/=-]{16,})"""
+        ),
+        "x-",
+        "beside",
     ),
     (
         "named-hex",

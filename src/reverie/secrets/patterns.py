@@ -293,10 +293,14 @@ TOKENS: tuple[tuple[str, str, str], ...] = (
     ("sentry-token", rf"sntry[us]_{_W}{{40,}}", "sntry"),
     ("posthog-key", rf"ph[xs]_{_A}{{32,}}", "phx_ phs_"),
     # Services
-    ("telegram-bot-token", rf"\d{{8,10}}:AA{_W}{{32,}}", ":aa"),
+    ("telegram-bot-token", rf"(?:bot)?\d{{8,10}}:AA{_W}{{32,}}", ":aa"),
     ("discord-bot-token", rf"[MNO]{_A}{{23,27}}\.{_W}{{6}}\.{_W}{{27,45}}", "."),
     ("discord-webhook", rf"api/webhooks/\d{{16,20}}/{_W}{{50,}}", "api/webhooks/"),
     ("slack-token", rf"(?:xox[abceoprs](?:\.xox[bp])?|xapp)-{_W}{{24,}}", "xox xapp-"),
+    ("slack-cookie", r"xoxd-[\w%+/=-]{40,}", "xoxd-"),
+    ("zapier-hook", r"hooks\.zapier\.com/hooks/catch/\d+/\w{6,}", "hooks.zapier.com"),
+    ("loggly-token", rf"loggly\.com/(?:inputs|bulk)/{_UUID}", "loggly.com"),
+    ("sumologic-address", r"sumologic\.com/receiver/v1/http/[\w+/=-]{40,}", "sumologic.com"),
     (
         "slack-webhook",
         r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/]{40,}",

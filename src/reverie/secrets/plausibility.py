@@ -59,7 +59,8 @@ _STAND_IN = (
     r"|secure|super|secret|change|me|it|password|passwd|passwort|kennwort|pass|pwd|pw|token|key"
     r"|here|goes|username|host|guest|postgres|mysql|redis|redacted|hidden|foo|bar|baz|dummy|fake"
     r"|mock|placeholder|replace|todo|string|required|value|abc|def|xyz|123|1234567?8?9?0?|qwerty"
-    r"|hash|enc|auth|login|api|x+)[\W_]*)+\d{0,4}\W*$|^\W+$"
+    r"|hash|enc|auth|login|api|x+|1password|keepass\w{0,2}|lastpass|bitwarden|vault)[\W_]*)+"
+    r"\d{0,4}\W*$|^\W+$"
 )
 # Words with a number that are no password: ciphers, digests, codings, standards.
 _TERM = pattern(
@@ -78,7 +79,7 @@ _SIGN = pattern(r"[!#%^*?+&$@~=]")
 _INVALID = pattern(
     r"://|^\$(?:\w*$|[{(])|^@[\w-]+$|^[./~-]|^(?i:sha|md)\d+[:-]|^(?:[0-9A-Fa-f]{2}:){4}|^%[sdr]|%\(\w"
     r"|[$%{]\{|\$\(|\{\w*\}|^\w+\.\w+\.\w|\.(?:md|py|ts|js|json|ya?ml|txt|go|rs|sh|env)\b"
-    r"|::|->|&&"
+    r"|::|->|&&|^[a-z_.-]+=[\d.]+$"
 )
 
 
@@ -122,7 +123,7 @@ def _alone(password: str) -> bool:
 
 
 def _cookie(value: str) -> bool:
-    return any(_long_key(part.partition("=")[2]) for part in _COOKIES.split(value))
+    return any(_lone_key(part.partition("=")[2]) for part in _COOKIES.split(value))
 
 
 def _has_odd_groups(value: str) -> bool:
@@ -238,7 +239,7 @@ _ASCII = pattern("[!-~]+")
 _OTHER = pattern(
     r"://|/|\\|^[a-z_.-]+=.|\$\$|^[-@.~$%#]|@[\w-]+\.\w|^\w+\.\w|::|->|&|\$\{|%\w*%|:\w"
     r"|%(?:2[0-9A-F]|3[A-F]|40|5[B-E]|[C-E][0-9A-F])|^(?i:sha|md5|rfc|iso|utf)"
-    r"|^[A-Z]{2,10}-\d|\d{4}-\d\d|^\d+(?:\D{0,3}|[.:x]\d.*)$"
+    r"|^[A-Z]{2,10}-\d|\d{4}-\d\d|[0-9a-f]{8}-[0-9a-f]|^\d+(?:\D{0,3}|[.:x]\d.*)$"
 )
 # Words and a number that is closed by a sign, or signs in the middle of letters and digits.
 _WORDS_NUMBER_SIGN = pattern(r"(?:[A-Z][a-z]{2,11}){1,3}\d{2,6}[!#%^*?+$@~=_-]{1,3}")
@@ -344,13 +345,47 @@ _PLACEHOLDER = pattern(
 _EXAMPLE = pattern(r".+EXAMPLE", re.DOTALL)
 # What is named so is no secret: a column, an index, the public half, a count, a name or path.
 _NO_SECRET = pattern(
-    r"""(?:bucket|cache|dedup|dict|foreign|hot|idempotency|index|lookup|map|natural|partition
-        |primary|pub(?:lic)?|routing|schema|sequence|shard|sort|unique)[ _.-]?keys?\d*\b
-    | access(?:ibility|or) | author(?!iz) | api[ _.-]?(?:name|version)
-    | key[ _.-]?(?:board|code|frame|id|name|press|ring|stone|stroke|type|word)
+    r"""(?:blob|bucket|cache|dedup|dict|document|etcd|file|foreign|hot|idempotency|index|kafka|lookup
+        |map|message|natural|object(?:id)?|partition|peer|primary|project|redis|routing|row|s3|schema
+        |sequence|shard|site|sort|unique|verif(?:y|ication))[ _.-]?keys?\d*\b
+    | publi(?:c|shable)(?:\w{0,4}[ _.-]?key|[\W_]) | \bpub[ _.-]?keys?\d*\b
+    | \bdata-key | access(?:ibility|or) | author(?!iz) | api[ _.-]?(?:name|version)
+    | key[ _.-]?(?:board|code|fingerprint|frame|hash|id|name|pair|press|ring|stone|stroke|type|word)
     | (?:credentials?|token)[ _.-]?(?:id|count|limit|budget|type)\b
-    | (?:auth|key|token)[ _.-]?(?:dir|docs?|endpoint|file|path|url)\b | tokeni[sz]""",
+    | (?:auth|key|token)[ _.-]?(?:dir|docs?|endpoint|file|path|url)\b | tokeni[sz]
+    | \b(?:h1|sha-?\d{1,3}|md5)[:=-]\Z""",
     re.IGNORECASE | re.VERBOSE,
+)
+# Public keys of SSH, of PEM without its frame, of age and wallets; keys that vendors publish; what
+# is encrypted for a cluster.
+_PUBLIC = pattern(
+    r"AAAA(?:[BC]3NzaC1|E2VjZHNh|GnNrLX|InNrLW)|MCowBQYDK2V|MI[GI]\w{1,8}BgkqhkiG9w0BAQEFAAO"
+    r"|M(?:Fkw|HYw)E.YHKoZIzj0CAQ|age1[a-z0-9]{58}|npub1|[xyztuv]pub\w{90}|pk_(?:live|test)_|pk\.eyJ"
+    r"|phc_|Ag[AB][\w+/]{150}|(?i:sha-?\d{1,3}|md5)[:/-]"
+)
+_WHOLE = pattern(r"[\w.:/#=+~-]*")
+_EXTENSION = pattern(r"\w\.[a-z]\w{1,4}$")
+# A name that ends so is that of an id.
+_ID = pattern(r"""(?:[ _.-]id|Id|[ _.-]ID)["'`*)\]]{0,3}\s{0,3}(?:[:=|]|is\b)?[\s"'`*(]{0,4}\Z""")
+# The address of a project at Sentry, whose key every visitor's browser has.
+_DSN = pattern(r"[0-9a-f]{32}@[\w.-]{1,80}/\d+(?![\w/])")
+# What follows is an entry of a password manager.
+_KEPT = pattern(
+    r"(?i)(?:[>:]|\b(?:in|im|dans|en|no|w|v|via|see|siehe|voir|ver))\s{1,2}"
+    r"(?:1password|bitwarden|keepass\w{0,2}|lastpass|vault)\b"
+)
+# A "key" alone, and a name which says that the value opens something.
+_BARE_KEY = pattern(r"(?:^|[^\w.-])[Kk]eys?\b")
+_OPENS = pattern(
+    r"""(?:api|access|auth|secret|private|sign(?:ing)?|encrypt(?:ion)?|master|account|shared|service
+        |storage|subscription|license|app|admin|client|deploy|webhook|hmac|aes|jwt|host)[ _.-]?key
+    | token | secret | cred | passw | \w[_.-]key""",
+    re.IGNORECASE | re.VERBOSE,
+)
+# An id, alone or behind words; a digest behind words, or one of the length of a fingerprint.
+_NAMES_A_THING = pattern(
+    r"(?i)(?:[a-z][\w.:/-]*[-_:#./])?(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:[-_:./].*)?"
+    r"|(?:\w[\w.]*-){1,9}[0-9a-f]{40,64}|[0-9a-f]{40}"
 )
 # The words and the identifier that stand right before the part of a name that was matched.
 _BEFORE = pattern(r"(?:\w{1,20}[ ])?[\w.-]{0,30}\Z")
@@ -375,23 +410,50 @@ def plausible(rule: SecretRule, text: str, match: MatchSpan, secret: MatchSpan) 
     bare = value.strip("\"'`")
     if _PLACEHOLDER.fullmatch(bare):
         return False
+    called = text[secret[1] : secret[1] + 1] == "("
     if rule.kind:
-        called = rule.named and text[secret[1] : secret[1] + 1] == "("
-        named = rule.kind in ("key", "beside") and _NO_SECRET.search(
-            _name(text, match[0], secret[0])
-        )
-        return not named and not called and likely(rule.kind, bare)
+        if rule.named and (called or _is_open(rule.kind, text, match, secret)):
+            return False
+        return not (rule.kind == "drawn" and _PUBLIC.match(bare)) and likely(rule.kind, bare)
     if rule.id == "aws-access-token":
         return not _EXAMPLE.fullmatch(bare)
     if rule.id == "curl-auth-user":
         return not _stand_in(bare)
     if rule.id == "generic-api-key":
-        called = text[secret[1] : secret[1] + 1] == "("
-        named = _NO_SECRET.search(_name(text, match[0], secret[0]))
-        return not named and not is_mostly_words(bare, PARTLY if called else MOSTLY)
+        words = is_mostly_words(bare, PARTLY if called else MOSTLY)
+        return not words and not _is_open("key", text, match, secret)
+    if rule.named and not rule.id.endswith("-id") and _ID.search(_name(text, match[0], secret[0])):
+        return False
     if rule.named or rule.id in _OPEN:
         return not is_mostly_words(bare, _OPEN.get(rule.id, WHOLLY))
     return True
+
+
+def _is_open(kind: SecretKind, text: str, match: MatchSpan, secret: MatchSpan) -> bool:
+    """Whether its name or its shape says that everybody may know the value: an id, a path, the
+    public half of a key."""
+    name = _name(text, match[0], secret[0])
+    found = _WHOLE.match(text, secret[0])
+    value = found[0].rstrip(".:") if found else ""
+    if "://" in name:
+        return _DSN.match(text, secret[0]) is not None
+    if _PUBLIC.match(value):
+        return True
+    if kind not in ("key", "beside"):
+        return bool(_KEPT.search(name) or (kind != "password" and _ID.search(name)))
+    if is_path(value) or _NO_SECRET.search(name) or _ID.search(name):
+        return True
+    bare = _BARE_KEY.search(name) and not _OPENS.search(name)
+    return bool(bare) and _NAMES_A_THING.fullmatch(value) is not None
+
+
+def is_path(value: str) -> bool:
+    """Whether it is the path of an object: words, then an id, a file or more words."""
+    first, *rest = value.split("/")
+    if not rest or first.lower() != first or not any(map(is_word, _LETTERS.findall(first))):
+        return False
+    ids = len(rest) > 1 or any(map(_UUID.search, rest)) or _EXTENSION.search(rest[-1])
+    return bool(ids) or any(is_mostly_words(part, MOSTLY) for part in rest)
 
 
 def _name(text: str, start: int, end: int) -> str:
