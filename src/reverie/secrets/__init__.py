@@ -12,9 +12,8 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
-        "gitleaks": "GITLEAKS",
         "names": "spelt",
-        "patterns": "AFTER_SECRET TOKENS TOKEN_FLOOR keywords rules widen_pattern",
+        "patterns": "AFTER_SECRET GITLEAKS TOKENS TOKEN_FLOOR keywords rules widen_pattern",
         "plausibility": "certain entropy likely words",
         "scanner": "ScanStats SecretHit check_clean mark remove_secrets scan secret_error tellable",
     },

@@ -1,6 +1,6 @@
-from reverie.secrets.gitleaks import GITLEAKS as GITLEAKS
 from reverie.secrets.names import spelt as spelt
 from reverie.secrets.patterns import AFTER_SECRET as AFTER_SECRET
+from reverie.secrets.patterns import GITLEAKS as GITLEAKS
 from reverie.secrets.patterns import TOKEN_FLOOR as TOKEN_FLOOR
 from reverie.secrets.patterns import TOKENS as TOKENS
 from reverie.secrets.patterns import keywords as keywords

@@ -1,6 +1,4 @@
-"""Whether a match can be a secret.
-
-Whether what a rule of our own found is a secret, or a word that stands in its place.
+"""Whether a match can be a secret, or is a word that only stands in its place.
 
 A password is told from a name by how digits, signs and case are mixed in it: "required",
 `config.password2` and `sha256` are none. One made of words alone passes for a name, but where
@@ -15,7 +13,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from reverie.light import pattern
-from reverie.secrets.names import SecretKind, is_mostly_words, is_word, one_byte_each
+from reverie.secrets.names import (
+    SecretKind,
+    is_mostly_words,
+    is_word,
+    names_an_id,
+    names_bare_key,
+    names_no_secret,
+    one_byte_each,
+)
 from reverie.secrets.patterns import MatchSpan, SecretRule, compile_pattern
 
 SEED = 12
@@ -77,7 +83,8 @@ _TURNS = pattern("[a-z](?=[A-Z])|[A-Z](?=[a-z])")
 _SIGN = pattern(r"[!#%^*?+&$@~=]")
 # An address, a variable, a path or file, a digest, a template, a name of code.
 _INVALID = pattern(
-    r"://|^\$(?:\w*$|[{(])|^@[\w-]+$|^[./~-]|^(?i:sha|md)\d+[:-]|^(?:[0-9A-Fa-f]{2}:){4}|^%[sdr]|%\(\w"
+    r"://|^\$(?:\w*$|[{(])|^@[\w-]+$|^[.~-]|^/(?![A-Za-z0-9+/]{30}[A-Za-z0-9+/=]+$)"
+    r"|^(?i:sha|md)\d+[:-]|^(?:[0-9A-Fa-f]{2}:){4}|^%[sdr]|%\(\w"
     r"|[$%{]\{|\$\(|\{\w*\}|^\w+\.\w+\.\w|\.(?:md|py|ts|js|json|ya?ml|txt|go|rs|sh|env)\b"
     r"|::|->|&&|^[a-z_.-]+=[\d.]+$"
 )
@@ -232,8 +239,6 @@ def _is_mixed(value: str) -> bool:
 
 
 LONGEST = 64
-
-
 _ASCII = pattern("[!-~]+")
 # An address, a path, a setting, an option, a variable, a name of code, a digest, a time or date.
 _OTHER = pattern(
@@ -343,19 +348,6 @@ _PLACEHOLDER = pattern(
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
 _EXAMPLE = pattern(r".+EXAMPLE", re.DOTALL)
-# What is named so is no secret: a column, an index, the public half, a count, a name or path.
-_NO_SECRET = pattern(
-    r"""(?:blob|bucket|cache|dedup|dict|document|etcd|file|foreign|hot|idempotency|index|kafka|lookup
-        |map|message|natural|object(?:id)?|partition|peer|primary|project|redis|routing|row|s3|schema
-        |sequence|shard|site|sort|unique|verif(?:y|ication))[ _.-]?keys?\d*\b
-    | publi(?:c|shable)(?:\w{0,4}[ _.-]?key|[\W_]) | \bpub[ _.-]?keys?\d*\b
-    | \bdata-key | access(?:ibility|or) | author(?!iz) | api[ _.-]?(?:name|version)
-    | key[ _.-]?(?:board|code|fingerprint|frame|hash|id|name|pair|press|ring|stone|stroke|type|word)
-    | (?:credentials?|token)[ _.-]?(?:id|count|limit|budget|type)\b
-    | (?:auth|key|token)[ _.-]?(?:dir|docs?|endpoint|file|path|url)\b | tokeni[sz]
-    | \b(?:h1|sha-?\d{1,3}|md5)[:=-]\Z""",
-    re.IGNORECASE | re.VERBOSE,
-)
 # Public keys of SSH, of PEM without its frame, of age and wallets; keys that vendors publish; what
 # is encrypted for a cluster.
 _PUBLIC = pattern(
@@ -365,23 +357,8 @@ _PUBLIC = pattern(
 )
 _WHOLE = pattern(r"[\w.:/#=+~-]*")
 _EXTENSION = pattern(r"\w\.[a-z]\w{1,4}$")
-# A name that ends so is that of an id.
-_ID = pattern(r"""(?:[ _.-]id|Id|[ _.-]ID)["'`*)\]]{0,3}\s{0,3}(?:[:=|]|is\b)?[\s"'`*(]{0,4}\Z""")
 # The address of a project at Sentry, whose key every visitor's browser has.
 _DSN = pattern(r"[0-9a-f]{32}@[\w.-]{1,80}/\d+(?![\w/])")
-# What follows is an entry of a password manager.
-_KEPT = pattern(
-    r"(?i)(?:[>:]|\b(?:in|im|dans|en|no|w|v|via|see|siehe|voir|ver))\s{1,2}"
-    r"(?:1password|bitwarden|keepass\w{0,2}|lastpass|vault)\b"
-)
-# A "key" alone, and a name which says that the value opens something.
-_BARE_KEY = pattern(r"(?:^|[^\w.-])[Kk]eys?\b")
-_OPENS = pattern(
-    r"""(?:api|access|auth|secret|private|sign(?:ing)?|encrypt(?:ion)?|master|account|shared|service
-        |storage|subscription|license|app|admin|client|deploy|webhook|hmac|aes|jwt|host)[ _.-]?key
-    | token | secret | cred | passw | \w[_.-]key""",
-    re.IGNORECASE | re.VERBOSE,
-)
 # An id, alone or behind words; a digest behind words, or one of the length of a fingerprint.
 _NAMES_A_THING = pattern(
     r"(?i)(?:[a-z][\w.:/-]*[-_:#./])?(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:[-_:./].*)?"
@@ -394,7 +371,6 @@ MOSTLY = 0.7
 """The share of words that excuses what any name of a secret may stand before."""
 WHOLLY = 0.9
 """The share that excuses what the name of a product stands before."""
-
 PARTLY = 0.4
 """The share that excuses the name of a function that is called."""
 
@@ -412,9 +388,9 @@ def plausible(rule: SecretRule, text: str, match: MatchSpan, secret: MatchSpan) 
         return False
     called = text[secret[1] : secret[1] + 1] == "("
     if rule.kind:
-        if rule.named and (called or _is_open(rule.kind, text, match, secret)):
-            return False
-        return not (rule.kind == "drawn" and _PUBLIC.match(bare)) and likely(rule.kind, bare)
+        excused = rule.named and (called or _is_open(rule.kind, text, match, secret))
+        public = rule.kind == "drawn" and _PUBLIC.match(bare)
+        return not excused and not public and likely(rule.kind, bare)
     if rule.id == "aws-access-token":
         return not _EXAMPLE.fullmatch(bare)
     if rule.id == "curl-auth-user":
@@ -422,38 +398,37 @@ def plausible(rule: SecretRule, text: str, match: MatchSpan, secret: MatchSpan) 
     if rule.id == "generic-api-key":
         words = is_mostly_words(bare, PARTLY if called else MOSTLY)
         return not words and not _is_open("key", text, match, secret)
-    if rule.named and not rule.id.endswith("-id") and _ID.search(_name(text, match[0], secret[0])):
-        return False
-    if rule.named or rule.id in _OPEN:
-        return not is_mostly_words(bare, _OPEN.get(rule.id, WHOLLY))
-    return True
+    if not rule.named and rule.id not in _OPEN:
+        return True
+    of_an_id = not rule.id.endswith("-id") and names_an_id(_name(text, match[0], secret[0]))
+    return not of_an_id and not is_mostly_words(bare, _OPEN.get(rule.id, WHOLLY))
 
 
 def _is_open(kind: SecretKind, text: str, match: MatchSpan, secret: MatchSpan) -> bool:
     """Whether its name or its shape says that everybody may know the value: an id, a path, the
     public half of a key."""
     name = _name(text, match[0], secret[0])
-    found = _WHOLE.match(text, secret[0])
-    value = found[0].rstrip(".:") if found else ""
     if "://" in name:
         return _DSN.match(text, secret[0]) is not None
-    if _PUBLIC.match(value):
+    found = _WHOLE.match(text, secret[0])
+    value = found[0].rstrip(".:") if found else ""
+    if _PUBLIC.match(value) or names_no_secret(kind, name):
         return True
     if kind not in ("key", "beside"):
-        return bool(_KEPT.search(name) or (kind != "password" and _ID.search(name)))
-    if is_path(value) or _NO_SECRET.search(name) or _ID.search(name):
-        return True
-    bare = _BARE_KEY.search(name) and not _OPENS.search(name)
-    return bool(bare) and _NAMES_A_THING.fullmatch(value) is not None
+        return False
+    return is_path(value) or bool(names_bare_key(name) and _NAMES_A_THING.fullmatch(value))
 
 
 def is_path(value: str) -> bool:
-    """Whether it is the path of an object: words, then an id, a file or more words."""
-    first, *rest = value.split("/")
+    """Whether it is the path of an object: a word, then an id, a file, or no capital letter."""
+    first, *rest = value.lstrip("/").split("/")
     if not rest or first.lower() != first or not any(map(is_word, _LETTERS.findall(first))):
         return False
-    ids = len(rest) > 1 or any(map(_UUID.search, rest)) or _EXTENSION.search(rest[-1])
-    return bool(ids) or any(is_mostly_words(part, MOSTLY) for part in rest)
+    if any(map(_UUID.search, rest)) or _EXTENSION.search(rest[-1]):
+        return True
+    if any(part.islower() and is_mostly_words(part, MOSTLY) for part in rest):
+        return True
+    return len(rest) > 1 and all(part.lower() == part for part in rest if len(part) > 2)
 
 
 def _name(text: str, start: int, end: int) -> str:
