@@ -15,8 +15,8 @@ changed to please the rules.
 - `fourth`: programs, machines and tests that the other three do not speak of. Written after the
   rules were changed a last time with the third in view, and measured once; its figure is the one
   nothing was fitted to.
-- `fifth`: keys in the path of an address, headers, session tokens; and look-alikes: object keys with
-  an id, fingerprints, public halves, sentences that say where a password is kept. Written by
+- `fifth`: keys in the path of an address, headers, session tokens; and look-alikes: object keys
+  with an id, fingerprints, public halves, sentences that say where a password is kept. Written by
   somebody who had read the rules and knew which kinds had failed, before any was changed for them.
 - `common`: secrets that people have, and the sentences they stand in. Written from what is known of
   the vendors' tokens, before the rules that now stand beside gitleaks', but by the same author, so

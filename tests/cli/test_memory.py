@@ -95,6 +95,7 @@ def test_edit_opens_the_editor_and_merges_what_others_wrote(
     assert run("memory", "edit", "n", "--json").code == 2
 
 
+@pytest.mark.spec("7.refused-edit")
 def test_an_edit_that_is_refused_is_kept_for_its_owner_alone(
     run: Run, home: Path, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from reverie.store.sensitive_paths import is_private, is_secret
 
-pytestmark = pytest.mark.spec("7")
+pytestmark = pytest.mark.spec("7.secret-names")
 
 ROWS = [
     row

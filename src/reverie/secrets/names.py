@@ -172,7 +172,9 @@ _NO_SECRET = pattern(
     re.IGNORECASE | re.VERBOSE,
 )
 # A name that ends so is that of an id.
-_ID = pattern(r"""(?:[ _.-]id|Id|[ _.-]ID)["'`*)\]]{0,3}\s{0,3}(?:[:=|]|is\b)?[\s"'`*(]{0,4}\Z""")
+_ID = pattern(
+    r"""(?:[ _.-]id|[a-z]{4}Id|[ _.-]ID)["'`*)\]]{0,3}\s{0,3}(?:[:=|]|is\b)?[\s"'`*(]{0,4}\Z"""
+)
 # What follows is an entry of a password manager.
 _KEPT = pattern(
     r"(?i)(?:[>:]|\b(?:in|im|dans|en|no|w|v|via|see|siehe|voir|ver))\s{1,2}(?:1password|bitwarden"

@@ -151,7 +151,7 @@ def _row(value: str) -> bool:
 def _is_random_mixed(value: str) -> bool:
     """Whether letters of both cases and digits follow each other by chance behind a beginning."""
     body = _BEGINNING.sub("", value)
-    if body.lower() == body or body.upper() == body or _DIGEST.search(value):
+    if not _is_mixed(body) or _DIGEST.search(value) or _PUBLIC.match(value):
         return False
     digits = sum(sign.isdigit() for sign in body)
     return digits >= 3 and entropy(body) > 4.0 and not is_mostly_words(body, 0.4)
@@ -355,7 +355,7 @@ _PUBLIC = pattern(
     r"|M(?:Fkw|HYw)E.YHKoZIzj0CAQ|age1[a-z0-9]{58}|npub1|[xyztuv]pub\w{90}|pk_(?:live|test)_|pk\.eyJ"
     r"|phc_|Ag[AB][\w+/]{150}|(?i:sha-?\d{1,3}|md5)[:/-]"
 )
-_WHOLE = pattern(r"[\w.:/#=+~-]*")
+_WHOLE = pattern(r"[\w.:/#=+~-]{0,300}")
 _EXTENSION = pattern(r"\w\.[a-z]\w{1,4}$")
 # The address of a project at Sentry, whose key every visitor's browser has.
 _DSN = pattern(r"[0-9a-f]{32}@[\w.-]{1,80}/\d+(?![\w/])")
@@ -388,16 +388,15 @@ def plausible(rule: SecretRule, text: str, match: MatchSpan, secret: MatchSpan) 
         return False
     called = text[secret[1] : secret[1] + 1] == "("
     if rule.kind:
-        excused = rule.named and (called or _is_open(rule.kind, text, match, secret))
-        public = rule.kind == "drawn" and _PUBLIC.match(bare)
-        return not excused and not public and likely(rule.kind, bare)
+        found = likely(rule.kind, bare) and not (rule.named and called)
+        return found and not (rule.named and _is_open(rule.kind, text, match, secret))
     if rule.id == "aws-access-token":
         return not _EXAMPLE.fullmatch(bare)
     if rule.id == "curl-auth-user":
         return not _stand_in(bare)
     if rule.id == "generic-api-key":
-        words = is_mostly_words(bare, PARTLY if called else MOSTLY)
-        return not words and not _is_open("key", text, match, secret)
+        wordy = is_mostly_words(bare, PARTLY if called else MOSTLY)
+        return not wordy and not _is_open("key", text, match, secret)
     if not rule.named and rule.id not in _OPEN:
         return True
     of_an_id = not rule.id.endswith("-id") and names_an_id(_name(text, match[0], secret[0]))
