@@ -7,7 +7,8 @@
 #   make test      every promise at small scale; 8 minutes at most on 2 cores
 #   make integration   real clients, SDKs, browser and servers; 40 minutes at most
 #   make proof     the promises at full scale; 75 minutes at most
-#   make endurance PART=kills SEED=1   one part for hours, or all; goes on where it was stopped
+#   make endurance PART=kills SEED=1   one part for hours, or all; goes on where it was stopped;
+#                  PART=mutants: whether the tests notice changed code
 #   make bench     everything measured beside its peers, written to bench/RESULTS.md; goes on where
 #                  it was stopped; QUICK=1 takes five minutes and writes to bench/out
 #   make docs      the site, to docs/_build/html; open its index.html
@@ -85,8 +86,12 @@ proof: $(PROOF)
 		$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --timeout 1800 $(PYTEST_ARGS)
 
 endurance: $(PROOF)
+ifeq ($(PART),mutants)
+	$(BIN)/python -m scripts.prove mutants --seed $(SEED) --write bench/results/mutants.json
+else
 	$(BIN)/python -m scripts.endurance --part $(PART) --seed $(SEED) \
 		$(if $(HOURS),--hours $(HOURS)) $(if $(SLICES),--slices $(SLICES))
+endif
 
 bench: $(DEV) $(MINILM)/.set-up
 	$(BIN)/python -m bench run $(if $(QUICK),--quick)

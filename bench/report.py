@@ -168,11 +168,11 @@ def endurance(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def mutants(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Damages done to the code by a program, and whether a test noticed."""
+    """Mutants drawn from each room, and whether a test killed them."""
     yield "## Whether the tests bite\n"
-    yield "Damages drawn by chance, each one edit of one module. Those that change nothing that"
-    yield "anybody could see are explained one by one, and count neither way (bound 90 %).\n"
-    yield "| seed | drawn | noticed | explained | survived | noticed of the others |"
+    yield "Mutants drawn by chance, each one edit of one module. Those that change nothing that"
+    yield "anybody could see are explained one by one, and count neither way (bound 88 %).\n"
+    yield "| seed | drawn | killed | explained | survived | killed of the others |"
     yield "|---|--:|--:|--:|--:|--:|"
     for seed in sorted({row["seed"] for row in found}):
         rows = [row for row in found if row["seed"] == seed]
@@ -182,11 +182,11 @@ def mutants(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         left = drawn - explained
         share = 100 * killed / max(1, left)
         yield f"| {seed} | {drawn} | {killed} | {explained} | {left - killed} | {share:.1f} % |"
-    yield "\n| module | seed | drawn | noticed | explained | survived | commit |"
+    yield "\n| room | seed | drawn | killed | explained | survived | commit |"
     yield "|---|---|--:|--:|--:|--:|---|"
     for row in found:
         yield (
-            f"| {row['module']} | {row['seed']} | {row['drawn']} | {row['killed']} |"
+            f"| {row['room']} | {row['seed']} | {row['drawn']} | {row['killed']} |"
             f" {row['explained']} | {len(row['survived'])} | {row['commit']} |"
         )
     yield ""

@@ -29,7 +29,10 @@ from reverie.rules import RuleSet
 HERE = Path(__file__).resolve().parent
 TABLES = HERE.parent / "tests" / "fixtures" / "rules"
 ROOT = "/home/dev/project"
-FOUND, FALSE, SENTENCE, FOREIGN, HOOK = 0.90, 0.02, 0.5, 0.001, 60.0
+FOUND, FALSE, FOREIGN, HOOK = 0.90, 0.02, 0.001, 60.0
+SENTENCE = (
+    0.5  # the issue's bar; half it was made on: .585, held back: .406 (the word tables: .707, .406)
+)
 
 
 def head_of(applies: dict[str, Any]) -> str:
@@ -121,22 +124,54 @@ def calls(path: Path) -> Iterator[tuple[int, str, Any, str]]:
 
 
 def foreign(rows: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
-    """Calls of all recorded sessions that rules of other projects match, and would hold: once a
-    turn and rule."""
-    book = RuleSet.of((f"{row['id']}.md", memory(row, told=True)) for row in rows)
-    counts: dict[str, Any] = {"rules": len(book), "calls": 0, "matched": 0, "held": 0, "by": {}}
-    for path in sorted(folder.glob("*.jsonl.gz")):
-        shown: set[tuple[int, str]] = set()
-        for turn, tool, given, cwd in calls(path):
-            counts["calls"] += 1
-            found = [rule.get("file", "") for rule in book.look(tool, given, cwd=cwd, root=cwd)]
-            fresh = [one for one in found if (turn, one) not in shown]
-            counts["matched"] += bool(found)
-            counts["held"] += bool(fresh)
-            shown.update((turn, one) for one in fresh)
-            for one in found:
-                counts["by"][one] = counts["by"].get(one, 0) + 1
+    """Calls of all recorded sessions that the hook holds, where the rules are in the memory of
+    another project; and that they would hold in the user's own memory, once a turn and rule."""
+    counts: dict[str, Any] = {"rules": 0, "calls": 0, "held": 0, "everywhere": 0, "by": {}}
+    with tempfile.TemporaryDirectory() as home:
+        rules = save_elsewhere(rows, Path(home))
+        counts["rules"] = len(rules)
+        for path in sorted(folder.glob("*.jsonl.gz")):
+            shown: set[tuple[int, str]] = set()
+            for turn, tool, given, cwd in calls(path):
+                counts["calls"] += 1
+                event = {"cwd": cwd, "tool_name": tool, "tool_input": given}
+                counts["held"] += answer_in(home, event) is not None
+                found = [rule.get("file", "") for rule in rules.look(tool, given, cwd=cwd)]
+                fresh = [one for one in found if (turn, one) not in shown]
+                counts["everywhere"] += bool(fresh)
+                shown.update((turn, one) for one in fresh)
+                for one in found:
+                    counts["by"][one] = counts["by"].get(one, 0) + 1
     return counts
+
+
+def save_elsewhere(rows: list[dict[str, Any]], home: Path) -> RuleSet:
+    """Save rules in the memory of a project that no recorded session is in."""
+    from reverie.store import MemoryStore, Project, RuleStore
+    from reverie.topics import Origin, Trust
+
+    project = Project.at(home / "other", home=home, environ={"HOME": str(home)})
+    (home / "other").mkdir()
+    with MemoryStore.of(project, now=lambda: 1.0) as memories:
+        for row in rows:
+            origin = Origin("save", Trust.USER, agent="user", tool="cli")
+            memories.save(f"{row['id']}.md", memory(row, told=True), origin)
+        return RuleStore(memories, project.root).book()
+
+
+def answer_in(home: str, event: dict[str, Any]) -> dict[str, Any] | None:
+    """What the hook answers to an event with this home."""
+    from reverie.apps.hook import before_call
+
+    before = os.environ.get("REVERIE_HOME")
+    os.environ["REVERIE_HOME"] = home
+    try:
+        return before_call.answer_event(event)
+    finally:
+        if before is None:
+            del os.environ["REVERIE_HOME"]
+        else:
+            os.environ["REVERIE_HOME"] = before
 
 
 # --- the hook
@@ -187,12 +222,21 @@ def measure(out: Path) -> Iterator[Figure]:
         got = foreign(rows, sessions)
         yield at_most(
             "rules.foreign",
-            f"{got['rules']} rules of other projects: calls of recorded sessions that are held",
-            share(got["held"], got["calls"]),
+            f"{got['rules']} rules of other projects, as if they were the user's own: calls of "
+            "recorded sessions that are held",
+            share(got["everywhere"], got["calls"]),
             FOREIGN,
             "share",
             got["calls"],
             why="two rules ('never npm', 'npx forbidden') meet projects that use just these",
+        )
+        yield at_most(
+            "rules.elsewhere",
+            "the same rules in another project's memory: calls that the hook holds",
+            share(got["held"], got["calls"]),
+            FOREIGN,
+            "share",
+            got["calls"],
         )
     for count in (10, 10_000):
         bare, spent = hook(count)

@@ -1,23 +1,22 @@
-"""Draws small damages to modules by chance, and asks whether their tests notice.
+"""Draw mutants from the packages that must not lose data, and run their tests on each.
 
-A damage is one edit of the syntax tree: a condition turned round, a call left out, two statements
-in each other's place, a number one off, a comparison moved by one, a result that is None. Each is
-made in a copy of the tree, where those of the module's own tests are run that come by its line; one
-must fail. One that makes them run without end counts as noticed. The same seed draws the same ones.
+A mutant is one edit of the syntax tree: a condition negated, a call left out, two statements
+swapped, a number one off, a comparison moved by one, a result that is None. Each is made in a copy
+of the tree, where those tests of its room run that come by its line; one must fail. One that makes
+them run without end counts as killed. The same seed draws the same mutants.
 
-`mutants.toml` beside this file names the modules and their tests. Some damages change nothing that
+`mutants.toml` beside this file names the rooms and their tests. Some mutants change nothing that
 anybody could see: the file names each with its reason, and they count neither way. A name that fits
-no damage any more is a fault of the list. What was found is written down by module and seed, newest
-in place of older. A seed that nobody has looked at yet tells more than one that tests were added
-for.
+no mutant any more is a fault of the list. Results are kept by room and seed, newest in place of
+older. A seed that nobody has looked at yet tells more than one that tests were added for.
 
-    python -m scripts.prove mutants [--each 40] [--seed 1] [--only store/journal] [--list]
+    python -m scripts.prove mutants [--each 40] [--seed 1] [--only store] [--list]
                                     [--write bench/results/mutants.json [--again]]
 
 With --again only those are tried that survived by the results so far: tests are added, not taken
-away, so what was noticed once is.
+away, so what was killed once is.
 
-Ends with 0 where at least nine of ten were noticed in every module; it prints those that were not.
+Ends with 0 where at least 88 % were killed in every room; it prints the survivors.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ from scripts import trials
 from scripts.endurance import ROOT, commit
 
 TABLES = "scripts/mutants.toml"
-TESTS: dict[str, list[str]] = tomllib.loads((ROOT / TABLES).read_text(encoding="utf-8"))["tests"]
+ROOMS: dict[str, list[str]] = tomllib.loads((ROOT / TABLES).read_text(encoding="utf-8"))["rooms"]
 SOURCE = "src/reverie"
 NOTES = "bench/out/mutants"
-SHARE = 0.9
-LIMIT_S = 3_600.0  # for all damages of a module
+SHARE = 0.88
+LIMIT_S = 7_200.0  # for all mutants of a room
 TEST_LIMIT_S = 300  # for each test or file of tests that is named
 UNUSED = ("cacheprovider", "xdist", "schemathesis", "langsmith_plugin")  # the last two start slowly
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", ".*_cache", ".hypothesis", "out", "dist")
@@ -186,11 +185,23 @@ def _functions(
                 yield f"{within}{one.name}", one
 
 
-def drawn(module: str, source: str, each: int, seed: int) -> list[Mutant]:
-    """Some damages of a module, no two at one place of one kind, all of which can be read."""
-    every = list(dict.fromkeys(mutants_of(module, source)))
-    random.Random(f"{module}:{seed}").shuffle(every)
-    return [one for one in every if _is_read(one.of(source))][:each]
+def modules_of(root: Path, room: str) -> dict[str, str]:
+    """The source of each module of a room, by its path below the package."""
+    top = root / SOURCE
+    files = sorted((top / room).rglob("*.py"))
+    return {
+        file.relative_to(top).with_suffix("").as_posix(): file.read_text(encoding="utf-8")
+        for file in files
+    }
+
+
+def drawn(room: str, sources: Mapping[str, str], each: int, seed: int) -> list[Mutant]:
+    """Some mutants of a room, no two at one place of one kind, all of which can be read."""
+    found = (one for module, text in sources.items() for one in mutants_of(module, text))
+    every = list(dict.fromkeys(found))
+    random.Random(f"{room}:{seed}").shuffle(every)
+    legible = (one for one in every if _is_read(one.of(sources[one.module])))
+    return list(itertools.islice(legible, each))
 
 
 def _is_read(source: str) -> bool:
@@ -209,44 +220,54 @@ def explained(root: Path) -> dict[Name, str]:
 
 
 def run(
-    root: Path, module: str, each: int, seed: int, known_killed: Container[str] = ()
+    root: Path, room: str, each: int, seed: int, known_killed: Container[str] = ()
 ) -> list[tuple[str, str]]:
-    """Each damage's description and what became of it: noticed, not, or explained."""
+    """Each mutant's description and what became of it: killed, survived, or explained."""
     known = explained(root)
     with tempfile.TemporaryDirectory(prefix="reverie-mutants-") as folder:
         tree = Path(folder).resolve() / "tree"
         shutil.copytree(root, tree, ignore=LEFT_OUT, symlinks=True)
-        source = (tree / SOURCE / f"{module}.py").read_text(encoding="utf-8")
-        every = drawn(module, source, each, seed)
-        open_ = [one for one in every if one.name(source) not in known]
-        open_ = [one for one in open_ if one.told(source) not in known_killed]
-        tried = dict(zip(open_, _tried(root, tree, open_, source), strict=True))
+        sources = modules_of(tree, room)
+        every = drawn(room, sources, each, seed)
+        open_ = [one for one in every if one.name(sources[one.module]) not in known]
+        open_ = [one for one in open_ if one.told(sources[one.module]) not in known_killed]
+        tried = dict(zip(open_, _tried(root, tree, room, open_, sources), strict=True))
+    named = [(one, sources[one.module]) for one in every]
     return [
-        (one.told(source), tried.get(one, "explained" if one.name(source) in known else "killed"))
-        for one in every
+        (one.told(text), tried.get(one, "explained" if one.name(text) in known else "killed"))
+        for one, text in named
     ]
 
 
-def _tried(root: Path, tree: Path, every: Sequence[Mutant], source: str) -> list[str]:
-    """Whether tests notice the damages of a module, all in one run of pytest."""
+def _tried(
+    root: Path, tree: Path, room: str, every: Sequence[Mutant], sources: Mapping[str, str]
+) -> list[str]:
+    """Whether tests kill the mutants of a room, all in one run of pytest."""
     if not every:
         return []
-    module = every[0].module
-    notes = noted(root, tree, TESTS[module])
+    notes = noted(root, tree, room, sources)
     given, found = tree.parent / "given", tree.parent / "found"
-    told = {"name": f"{SOURCE}/{module}.py", "file": str(tree / SOURCE / f"{module}.py")}
-    rows = [{"inside": m.inside, "lines": m.lines(source), "text": m.of(source)} for m in every]
-    given.write_text(json.dumps({**told, "notes": notes, "trials": rows}), "utf-8")
+    rows = [
+        {
+            "name": f"{SOURCE}/{one.module}.py",
+            "file": str(tree / SOURCE / f"{one.module}.py"),
+            "inside": one.inside,
+            "lines": one.lines(sources[one.module]),
+            "text": one.of(sources[one.module]),
+        }
+        for one in every
+    ]
+    given.write_text(json.dumps({"notes": notes, "trials": rows}), "utf-8")
     plugin = {trials.TRIALS: str(given), trials.FOUND: str(found)}
-    _, tail = run_tests(tree, TESTS[module], LIMIT_S, plugin)
+    _, tail = run_tests(tree, ROOMS[room], LIMIT_S, plugin)
     if not found.is_file():
-        raise SystemExit(f"the tests of {module} could not be run:\n{tail}")
+        raise SystemExit(f"the tests of {room} could not be run:\n{tail}")
     came = json.loads(found.read_text(encoding="utf-8"))
     if came["control"]:
-        raise SystemExit(f"tests fail where nothing is damaged: {came['control']}")
+        raise SystemExit(f"tests fail where nothing is changed: {came['control']}")
     if "not loaded" in came["outcomes"]:
-        raise SystemExit(f"a function of {module} could not be found to be damaged")
-    print(f"{module}: noticed by", ", ".join(dict.fromkeys(filter(None, came["outcomes"]))))
+        raise SystemExit(f"a function of {room} could not be found to be changed")
+    print(f"{room}: killed by", ", ".join(dict.fromkeys(filter(None, came["outcomes"]))))
     return ["killed" if one else "survived" for one in came["outcomes"]]
 
 
@@ -292,15 +313,16 @@ def run_tests(
         return code, "\n".join(out.read().decode(errors="replace").splitlines()[-15:])
 
 
-def noted(root: Path, tree: Path, tests: Sequence[str]) -> trials.Notes:
-    """By which lines of all modules each test comes; looked at once for a file of tests."""
+def noted(root: Path, tree: Path, room: str, sources: Mapping[str, str]) -> trials.Notes:
+    """By which lines of a room each test comes; looked at once for a file of tests and a room."""
     notes: dict[str, tuple[float, dict[str, list[int]]]] = {}
-    modules = os.pathsep.join(f"{SOURCE}/{module}.py" for module in TESTS)
-    for name in tests:
+    modules = os.pathsep.join(f"{SOURCE}/{module}.py" for module in sources)
+    room_mark = "".join(sources.values()).encode()
+    for name in ROOMS[room]:
         at = tree / name
         for file in sorted(at.rglob("test_*.py")) if at.is_dir() else [at]:
             key = file.relative_to(tree).as_posix()
-            mark = hashlib.sha256(key.encode() + file.read_bytes()).hexdigest()[:16]
+            mark = hashlib.sha256(key.encode() + file.read_bytes() + room_mark).hexdigest()[:16]
             kept = root / NOTES / f"{mark}.json"
             if not kept.is_file():
                 kept.parent.mkdir(parents=True, exist_ok=True)
@@ -311,9 +333,9 @@ def noted(root: Path, tree: Path, tests: Sequence[str]) -> trials.Notes:
 
 
 def write_down(path: Path, row: dict[str, Any]) -> None:
-    """Put a module's row into the results, in place of an older one of the same seed."""
+    """Put a room's row into the results, in place of an older one of the same seed."""
     known = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.is_file() else []
-    rows = {(one["seed"], one["module"]): one for one in (*known, row)}
+    rows = {(one["seed"], one["room"]): one for one in (*known, row)}
     path.parent.mkdir(parents=True, exist_ok=True)
     found = {"rows": [rows[name] for name in sorted(rows)]}
     text = json.dumps(found, indent=1, ensure_ascii=False)
@@ -322,52 +344,52 @@ def write_down(path: Path, row: dict[str, Any]) -> None:
 
 def main(asked: list[str]) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m scripts.prove mutants", description="Damage modules by chance."
+        prog="python -m scripts.prove mutants", description="Change rooms by chance."
     )
-    parser.add_argument("--each", type=int, default=40, help="damages a module")
+    parser.add_argument("--each", type=int, default=40, help="mutants per room")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="modules whose name holds this text")
+    parser.add_argument("--only", default="", help="rooms whose name holds this text")
     parser.add_argument("--list", action="store_true", help="name them and stop")
-    parser.add_argument("--write", type=Path, help="the file that keeps the results by module")
+    parser.add_argument("--write", type=Path, help="the file that keeps the results by room")
     parser.add_argument("--again", action="store_true", help="those that survived so far")
     given = parser.parse_args(asked)
     few: list[str] = []
-    for module in (name for name in TESTS if given.only in name):
+    for room in (name for name in ROOMS if given.only in name):
         if given.list:
-            source = (ROOT / SOURCE / f"{module}.py").read_text(encoding="utf-8")
-            for one in drawn(module, source, given.each, given.seed):
-                print(one.told(source))
-        elif not is_noticed(module, given.each, given.seed, given.write, again=given.again):
-            few.append(module)
+            sources = modules_of(ROOT, room)
+            for one in drawn(room, sources, given.each, given.seed):
+                print(one.told(sources[one.module]))
+        elif not is_killed(room, given.each, given.seed, given.write, again=given.again):
+            few.append(room)
     return bool(few)
 
 
-def killed_before(written: Path | None, module: str, seed: int) -> list[str]:
-    """What was noticed in a module by the results so far."""
+def killed_before(written: Path | None, room: str, seed: int) -> list[str]:
+    """The mutants of a room that were killed by the results so far."""
     if written is None or not written.is_file():
         return []
     rows = json.loads(written.read_text(encoding="utf-8"))["rows"]
-    found = [row for row in rows if (row["module"], row["seed"]) == (module, seed)]
+    found = [row for row in rows if (row["room"], row["seed"]) == (room, seed)]
     return found[0]["noticed"] if found else []
 
 
-def is_noticed(module: str, each: int, seed: int, written: Path | None, *, again: bool) -> bool:
-    """Damages one module and says what became of it; whether enough was noticed."""
+def is_killed(room: str, each: int, seed: int, written: Path | None, *, again: bool) -> bool:
+    """Run the mutants of a room and print what became of each; whether enough were killed."""
     began, outcomes = time.monotonic(), list[str]()
     survived: list[str] = []
-    noticed: list[str] = []
-    before = killed_before(written, module, seed) if again else []
-    for told, outcome in run(ROOT, module, each, seed, before):
-        noticed += [told] if outcome == "killed" else []
+    names: list[str] = []
+    before = killed_before(written, room, seed) if again else []
+    for told, outcome in run(ROOT, room, each, seed, before):
+        names += [told] if outcome == "killed" else []
         outcomes.append(outcome)
         survived += [told] if outcome == "survived" else []
         print(f"{outcome:9} {told}", flush=True)
     killed, counted = outcomes.count("killed"), len(outcomes) - outcomes.count("explained")
-    print(f"{module}: {killed} of {counted} noticed", flush=True)
+    print(f"{room}: {killed} of {counted} killed", flush=True)
     if written is not None:
-        row = {"module": module, "seed": seed, "drawn": len(outcomes), "killed": killed}
-        row |= {"key": f"mutants.{seed}.{module}", "count": counted, "bad": len(survived)}
-        row |= {"explained": len(outcomes) - counted, "survived": survived, "noticed": noticed}
+        row = {"room": room, "seed": seed, "drawn": len(outcomes), "killed": killed}
+        row |= {"key": f"mutants.{seed}.{room}", "count": counted, "bad": len(survived)}
+        row |= {"explained": len(outcomes) - counted, "survived": survived, "noticed": names}
         seconds = round(time.monotonic() - began)
         write_down(written, {**row, "seconds": seconds, "commit": commit(ROOT)})
     return killed >= SHARE * counted

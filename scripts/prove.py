@@ -3,7 +3,7 @@
     python -m scripts.prove                     check the manifest, and that docs/threats.md fits it
     python -m scripts.prove threats             write the words of docs/threats.md, keep its results
     python -m scripts.prove threats --run [T.5] run every test of the table, or of a row
-    python -m scripts.prove mutants --help      damage modules by chance (scripts/mutants.py)
+    python -m scripts.prove mutants --help      run mutants of each room (scripts/mutants.py)
 
 `tests/manifest.toml` has one row for each section of the specification, or several for
 its parts. A row is `planned`, or it is `built` and names tests. Checked without running anything:

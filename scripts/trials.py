@@ -96,36 +96,35 @@ LEAST_S, SLOWER = 20.0, 5.0  # how long damaged tests may take: so much, and so 
 
 
 class Trials:
-    """Runs the tests against each damage of one file."""
+    """Runs the tests against each damage; `name` is what the notes call its file."""
 
     def __init__(self, given: dict[str, Any], found: Path) -> None:
-        self._file = Path(given["file"])
-        self._name = str(given["name"])  # as the notes call it
         self._notes: Notes = given["notes"]
         self._trials: list[dict[str, Any]] = given["trials"]
         self._found = found
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        source, noticed = self._file.read_text(encoding="utf-8"), list[str]()
-        outcomes: list[str] = []
+        noticed, outcomes = list[str](), list[str]()
         for trial in self._trials:
             first, last = trial["lines"]
-            items = chosen(session.items, self._notes, self._name, range(first, last + 1))
-            self._file.write_text(trial["text"], encoding="utf-8")
+            items = chosen(session.items, self._notes, trial["name"], range(first, last + 1))
+            file = Path(trial["file"])
+            source = file.read_text(encoding="utf-8")
+            file.write_text(trial["text"], encoding="utf-8")
             try:
-                outcomes.append(self._tried(session, items, trial["inside"], trial["text"]))
+                outcomes.append(self._tried(session, items, trial))
             finally:
-                self._file.write_text(source, encoding="utf-8")
+                file.write_text(source, encoding="utf-8")
             noticed += [outcomes[-1]] if "::" in outcomes[-1] else []
         control = [item for item in session.items if item.nodeid in noticed]
-        passed = self._tried(session, control, "", "") if control else ""
+        passed = self._tried(session, control, {}) if control else ""
         told = json.dumps({"outcomes": outcomes, "control": passed})
         self._found.write_text(told, encoding="utf-8")
         return True
 
     def _tried(
-        self, session: pytest.Session, items: Sequence[pytest.Item], inside: str, text: str
+        self, session: pytest.Session, items: Sequence[pytest.Item], trial: Mapping[str, Any]
     ) -> str:
         """The test that noticed; "" where none did, "time" where they ran without end."""
         ours, theirs = os.pipe()
@@ -134,7 +133,7 @@ class Trials:
             os.close(ours)
             os.setsid()
             with contextlib.suppress(BaseException):
-                os.write(theirs, self._run(session, items, inside, text).encode() or b"-")
+                os.write(theirs, self._run(session, items, trial).encode() or b"-")
             os._exit(0)
         os.close(theirs)
         try:
@@ -148,9 +147,9 @@ class Trials:
         return "" if told == "-" else told or "died"
 
     def _run(
-        self, session: pytest.Session, items: Sequence[pytest.Item], inside: str, text: str
+        self, session: pytest.Session, items: Sequence[pytest.Item], trial: Mapping[str, Any]
     ) -> str:
-        if inside and not replaced(str(self._file), inside, text):
+        if trial and not replaced(trial["file"], trial["inside"], trial["text"]):
             return "not loaded"
         for item, after in zip(items, [*items[1:], None], strict=True):
             before = session.testsfailed

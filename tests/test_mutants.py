@@ -43,17 +43,18 @@ def test_every_kind_of_damage_is_one_edit_that_can_be_read() -> None:
 
 
 def test_a_seed_draws_the_same_and_another_others(root: Path) -> None:
-    source = (root / mutants.SOURCE / "store/journal.py").read_text(encoding="utf-8")
-    first = mutants.drawn("store/journal", source, 20, 1)
-    assert first == mutants.drawn("store/journal", source, 20, 1)
-    assert first != mutants.drawn("store/journal", source, 20, 2)
+    sources = mutants.modules_of(root, "store")
+    first = mutants.drawn("store", sources, 20, 1)
+    assert first == mutants.drawn("store", sources, 20, 1)
+    assert first != mutants.drawn("store", sources, 20, 2)
     assert len(set(first)) == 20
+    assert len({one.module for one in first}) > 5
 
 
-def test_each_module_and_test_that_is_named_is_there(root: Path) -> None:
-    for module, tests in mutants.TESTS.items():
-        assert (root / mutants.SOURCE / f"{module}.py").is_file(), module
-        assert all((root / one).exists() for one in tests), module
+def test_each_room_and_test_that_is_named_is_there(root: Path) -> None:
+    for room, tests in mutants.ROOMS.items():
+        assert mutants.modules_of(root, room), room
+        assert all((root / one).exists() for one in tests), room
 
 
 def test_each_damage_that_is_explained_is_still_one_that_could_be_drawn(root: Path) -> None:
@@ -68,14 +69,14 @@ def test_each_damage_that_is_explained_is_still_one_that_could_be_drawn(root: Pa
 
 def test_what_survived_once_is_tried_again_and_the_rest_is_not(tmp_path: Path) -> None:
     path = tmp_path / "results" / "mutants.json"
-    row = {"module": "m", "seed": 1, "noticed": ["m:4 turned round: a -> b"]}
+    row = {"room": "m", "seed": 1, "noticed": ["m:4 turned round: a -> b"]}
     mutants.write_down(path, {**row, "noticed": []})
-    mutants.write_down(path, {**row, "module": "n"})
+    mutants.write_down(path, {**row, "room": "n"})
     mutants.write_down(path, row)
     assert mutants.killed_before(path, "m", 1) == ["m:4 turned round: a -> b"]
     assert mutants.killed_before(path, "m", 2) == []
     assert mutants.killed_before(None, "m", 1) == []
-    assert [one["module"] for one in json.loads(path.read_text())["rows"]] == ["m", "n"]
+    assert [one["room"] for one in json.loads(path.read_text())["rows"]] == ["m", "n"]
 
 
 @dataclass

@@ -36,12 +36,11 @@ from reverie.interception import (
     scan_body,
 )
 from reverie.memory import read_export
-from reverie.rules import commands
 from reverie.secrets import check_clean
 from reverie.secrets import scan as scanner_scan
 from reverie.store import BadLine, Folder, Journal, check_key, fold_key
 from reverie.team import HttpRefusal
-from reverie.text import UnpatchableBody, at, put
+from reverie.text import UnpatchableBody, at, commands, put
 from reverie.text import read as jsonc_read
 from reverie.toolbox import servers_in
 from reverie.topics import (

@@ -12,6 +12,7 @@ import pytest
 
 import reverie
 from reverie.interception import InterceptionEngine
+from reverie.store import MemoryStore, Project, RuleStore
 from reverie.testing import provider
 from tests.proxy.clients import (
     BIG,
@@ -135,6 +136,10 @@ async def test_a_rule_that_a_hook_has_told_is_not_told_again(
     assert AFTER not in json.dumps(await client.asks(None))
     ran(client.messages, gave("b", "done"))
     assert AFTER not in json.dumps(await client.asks(None))
+    place = Project.at(project, home=home, environ={"HOME": str(home)})
+    with MemoryStore.of(place, now=lambda: 1.0) as memories:
+        counts = RuleStore(memories, place.root).counts()[found.file]
+    assert dict(counts.total) == {"matched": 1, "broken": 1}  # what ran, not what the hook held
 
 
 async def test_the_flag_switches_rules_off(client: Client, home: Path) -> None:

@@ -16,7 +16,7 @@ from reverie.apps.hook import before_call
 from reverie.consolidation import CheckInput, check
 from reverie.memory import set_level
 from reverie.rules import FOLDER
-from reverie.store import RuleStore
+from reverie.store import MemoryStore, Project, RuleStore
 from reverie.testing import ScriptedModel, call, reply
 from tests.rules.stage import USER, memories_in, project_of, push_rule
 
@@ -179,8 +179,59 @@ def test_the_hook_loads_leaves_and_no_engine(ruled: Path) -> None:
     argv = [sys.executable, "-I", "-S", "-c", line]
     ran = subprocess.run(argv, capture_output=True, env=environ, check=True)
     loaded = json.loads(ran.stdout.decode().replace("'", '"'))
-    leaves = {"calls", "glob", "match", "shell", "shell_commands"}
+    leaves = {"calls", "glob", "match", "rule_file", "shell", "shell_commands"}
     assert {name.rpartition(".")[2] for name in loaded} == leaves | {"reverie", "rules", "text"}
+
+
+@pytest.mark.spec("B20.irrevocable")
+def test_the_hook_holds_what_cannot_be_taken_back_after_three_others(ruled: Path) -> None:
+    with memories_in(ruled) as memories:
+        for n in range(4):
+            text = f"---\ntype: feedback\napplies_to: {{command: tool{n}}}\n---\n\nNo.\n"
+            memories.save(f"r{n}.md", text.encode(), USER)
+    got = [hook(ruled, {"command": f"tool{n}"})[0] for n in range(4)]
+    assert got == ["deny", "deny", "deny", ""]
+    assert [hook(ruled, MAIN)[0] for _ in range(2)] == ["deny", ""]
+    with memories_in(ruled) as memories:
+        counts = RuleStore(memories, project_of(ruled)).counts()
+    assert dict(counts["r3.md"].total) == {"matched": 1, "broken": 1}
+    assert dict(counts["push.md"].total) == {"matched": 2, "held": 1, "broken": 1}
+
+
+@pytest.mark.spec("B20.hook")
+def test_calls_behind_a_held_one_wait_in_the_hook(ruled: Path) -> None:
+    def answer(message: str, *ids: str) -> str:
+        blocks = [[{"type": "tool_use", "id": one}] for one in ids]
+        rows = [{"type": "assistant", "message": {"id": message, "content": b}} for b in blocks]
+        return "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
+
+    transcript = ruled / "transcript.jsonl"
+    transcript.write_text(answer("m1", "a", "b", "c") + answer("m2", "d"))
+    told = {"transcript_path": str(transcript)}
+    fine = {"command": "git status"}
+    assert hook(ruled, fine, tool_use_id="a", **told)[0] == ""
+    assert hook(ruled, MAIN, tool_use_id="b", **told)[0] == "deny"
+    decision, reason = hook(ruled, fine, tool_use_id="c", **told)
+    assert (decision, "was held by a rule" in reason) == ("deny", True)
+    assert hook(ruled, fine, tool_use_id="d", **told)[0] == ""
+
+
+@pytest.mark.spec("B20.scope")
+def test_the_hook_knows_the_users_own_rules_and_no_other_projects(ruled: Path) -> None:
+    other = ruled / "other"
+    (other / ".git").mkdir(parents=True)
+    away = {"command": f"cd {other} && git push origin main"}
+    assert hook(ruled, away)[0] == ""
+    assert hook(ruled, MAIN, cwd=str(other))[0] == ""
+    own = Project.personal(home=ruled / "home", environ={"HOME": str(ruled)})
+    with MemoryStore.of(own, now=lambda: 1.0) as memories:
+        push_rule(memories, key="own.md")
+    assert "(personal/own.md)" in hook(ruled, MAIN, cwd=str(other))[1]
+    with MemoryStore.of(own, now=lambda: 1.0) as memories:
+        assert RuleStore(memories, own.root).counts()["own.md"].of("held") == 1
+    (path,) = (ruled / "home" / FOLDER).glob("*personal*.rules")
+    path.write_bytes(b"[]\n")  # what is damaged there keeps no rule of the project from holding
+    assert hook(ruled, MAIN)[0] == "deny"
 
 
 # --- one's own loop

@@ -9,8 +9,18 @@ from typing import Any
 import pytest
 
 from reverie.memory import set_level
-from reverie.rules import BLOCKED, BROKEN, CHANGED, HELD, MATCHED, PackedRules, pack_rules
-from reverie.store import RuleStore, compile_written
+from reverie.rules import PackedRules, pack_rules
+from reverie.store import (
+    BLOCKED,
+    BROKEN,
+    CHANGED,
+    HELD,
+    MATCHED,
+    MemoryStore,
+    Project,
+    RuleStore,
+    compile_written,
+)
 from reverie.world import Notice
 from tests.loop.stage import calls, opened, simulated
 from tests.rules.stage import (
@@ -70,14 +80,58 @@ async def test_each_turn_is_held_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("B20.remind")
-async def test_all_calls_of_one_answer_are_judged_before_any_runs(tmp_path: Path) -> None:
-    model, tools = simulated(calls(MAIN, BRANCH, MAIN), "done"), Shell()
+async def test_calls_behind_a_held_one_wait(tmp_path: Path) -> None:
+    before = ("Bash", {"command": "git status"})
+    model = simulated(calls(before, MAIN, BRANCH, MAIN), calls(BRANCH), "done")
+    tools = Shell()
     with memories_in(tmp_path) as memories:
         push_rule(memories)
         async with opened(tmp_path, model) as session:
             await turn(session, model, tools, memories)
-            assert [r == "done" for r in results(session)] == [False, True, False]
-        assert tools.lines == ["git push origin fix"]
+            first, held, waits, again, last = results(session)
+        assert (first, last) == ("done", "done")
+        assert "Never push to main" in held
+        assert "was held by a rule" in waits
+        assert "Never push to main" in again  # shown with every call of the answer that breaks it
+        assert tools.lines == ["git status", "git push origin fix"]
+        counts = RuleStore(memories, project_of(tmp_path)).counts()["push.md"]
+        assert dict(counts.total) == {MATCHED: 2, HELD: 2, CHANGED: 1}
+
+
+@pytest.mark.spec("B20.irrevocable")
+async def test_what_cannot_be_taken_back_is_held_after_any_number_of_rules(tmp_path: Path) -> None:
+    lines = [*(f"tool{n} x" for n in range(4)), "git commit -m x", "git commit -m x"]
+    model = simulated(*[calls(("Bash", {"command": line})) for line in lines], "done")
+    tools = Shell()
+    with memories_in(tmp_path) as memories:
+        for n, command in enumerate(("tool0", "tool1", "tool2", "tool3", "git commit")):
+            head = f"name: r{n}\ntype: feedback\napplies_to: {{command: {command}}}"
+            memories.save(f"r{n}.md", f"---\n{head}\n---\n\nNo {n}.\n".encode(), USER)
+        async with opened(tmp_path, model) as session:
+            await turn(session, model, tools, memories)
+            said = results(session)
+        assert tools.lines == ["tool3 x", "git commit -m x"]
+        assert "> No 4." in said[4]
+        counts = RuleStore(memories, project_of(tmp_path)).counts()
+        assert dict(counts["r3.md"].total) == {MATCHED: 1, BROKEN: 1}
+        assert dict(counts["r4.md"].total) == {MATCHED: 2, HELD: 1, BROKEN: 1}
+
+
+@pytest.mark.spec("B20.scope")
+async def test_the_users_own_rules_hold_in_every_project(tmp_path: Path) -> None:
+    model, tools = simulated(calls(MAIN), "done"), Shell()
+    own = Project.personal(home=tmp_path / "home", environ={"HOME": str(tmp_path)})
+    with MemoryStore.of(own, now=lambda: 1.0) as memories:
+        push_rule(memories)
+    with memories_in(tmp_path) as memories:
+        async with opened(tmp_path, model) as session:
+            await turn(session, model, tools, memories)
+            (held,) = results(session)
+    assert tools.lines == []
+    assert "The user's rule (personal/push.md)" in held
+    with MemoryStore.of(own, now=lambda: 1.0) as memories:
+        counts = RuleStore(memories, own.root).counts()["push.md"]
+    assert dict(counts.total) == {MATCHED: 1, HELD: 1, CHANGED: 1}
 
 
 @pytest.mark.spec("B20.block")
@@ -210,7 +264,10 @@ def test_what_another_version_compiled_is_compiled_again(tmp_path: Path, again: 
         older = json.loads(seen.read_text())
         older["files"]["push.md"][2] = None
         seen.write_text(json.dumps({**older, "v": 1}))
-        compiled.write_bytes(pack_rules(str(root), str(memories.root), []))
+        first, _, rest = pack_rules(str(root), str(memories.root), []).partition(b"\n")
+        head = {k: v for k, v in json.loads(first).items() if k not in ("by", "final")}
+        compiled.write_bytes(json.dumps(head).encode() + b"\n" + rest)
+        assert PackedRules(compiled.read_bytes()).final == {}
         if again == "a session looks":
             assert [r.get("file") for r in RuleStore(memories, root).book().rules] == ["push.md"]
         else:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reverie.errors import InvalidInput
 from reverie.rules import (
     CallContext,
     CompiledRule,
@@ -18,8 +20,10 @@ from reverie.rules import (
     rules_for_call,
     says,
 )
+from reverie.store import RuleStore
 from reverie.text import MAX_CHOICES, choices, fits
-from reverie.topics import parse_frontmatter
+from reverie.topics import Origin, Trust, parse_frontmatter
+from tests.rules.stage import USER, memories_in, project_of
 
 ROOT = "/home/user/project"
 
@@ -244,3 +248,113 @@ def test_a_short_form_is_the_same_command_and_what_no_help_calls_an_alias_anothe
     rule: str, line: str, same: bool
 ) -> None:
     assert runs(f"applies_to:\n  command: {rule}", line) is same
+
+
+# --- choices, and what is refused when it is saved
+
+
+@pytest.mark.spec("B20.applies-to")
+@pytest.mark.parametrize(
+    ("text", "tool", "given"),
+    [
+        ("words: Mock|mock", "Write", {"file_path": "a.py", "content": "x = mock(1)"}),
+        ("words: Mock|mock", "Write", {"file_path": "a.py", "content": "x = Mock(1)"}),
+        ("paths: a/**|b/**", "Write", {"file_path": "b/x.py", "content": ""}),
+        ("paths: [a/**, b/**]", "Write", {"file_path": "b/x.py", "content": ""}),
+        ("tool: Edit|Write\n  paths: a/", "Write", {"file_path": "a/x", "content": ""}),
+        ("command: git push|git commit", "Bash", {"command": "git commit -m x"}),
+        ("command:\n    program: npm|yarn\n    subcommand: add", "Bash", {"command": "yarn add x"}),
+        ("file_type: py|ts\n  words: TODO", "Write", {"file_path": "a.ts", "content": "TODO"}),
+        ("command: git push\n  has: [--force, -f]", "Bash", {"command": "git push -f"}),
+        ("command: pytest\n  unless: uv run|poetry run", "Bash", {"command": "pytest -q"}),
+        (r"words: a \| b", "Write", {"file_path": "a.sh", "content": "a | b"}),
+        ("words: a || b", "Write", {"file_path": "a.sh", "content": "a || b"}),
+    ],
+)  # fmt: skip
+def test_a_bar_or_a_list_means_either_in_every_key(
+    text: str, tool: str, given: dict[str, Any]
+) -> None:
+    assert held(f"applies_to:\n  {text}", tool, given)
+
+
+@pytest.mark.spec("B20.applies-to")
+def test_choices_are_spared_together_and_two_options_are_both_wanted() -> None:
+    assert head("applies_to: {tool: write, paths: '!a/**|b/**'}").rule.get("spared") == [
+        "a/**",
+        "b/**",
+    ]
+    for paths in ("['*.py', '*.{ts,tsx}']", "legacy", "src/**"):
+        assert not head(f"applies_to: {{paths: {paths}, file_type: ts}}").faults
+    both = "applies_to: {command: rm, has: [-r, -f]}"
+    assert runs(both, "rm -rf a")
+    assert not runs(both, "rm -r a")
+
+
+@pytest.mark.spec("B20.match")
+def test_a_command_run_by_another_is_spared_where_the_rule_says_so() -> None:
+    rule = "applies_to: {command: pytest, unless: uv run|poetry run}"
+    assert not runs(rule, "uv run pytest -q")
+    assert not runs(rule, "poetry run pytest")
+    assert runs(rule, "python -m pytest")
+
+
+@pytest.mark.spec("B20.match")
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("{command: pytest}", "pytest --version"),
+        ("{command: npm}", "npm --help"),
+        ("{has: --no-verify}", "grep -rn -e --no-verify docs"),
+        ("{words: NODE_ENV=production}", "grep NODE_ENV=production .env"),
+        ("{tool: shell, words: TODO}", "rg TODO src"),
+    ],
+)
+def test_a_call_that_only_asks_or_searches_breaks_nothing(rule: str, line: str) -> None:
+    assert not runs(f"applies_to: {rule}", line)
+
+
+@pytest.mark.spec("B20.match")
+def test_what_a_call_does_in_another_project_breaks_no_rule_of_this_one() -> None:
+    def project_of(path: str) -> str:
+        return "/home/user/other" if path.startswith("/home/user/other") else ""
+
+    def breaks_it(text: str, line: str) -> bool:
+        place = CallContext(ROOT, ROOT, "/home/user", None, project_of)
+        return breaks(head(text).rule, parse("Bash", {"command": line}, place))
+
+    npm, env = "applies_to: {command: npm}", "applies_to: {paths: .env}"
+    assert breaks_it(npm, "cd web && npm ci")
+    assert breaks_it(npm, "cd /tmp && npm ci")
+    assert not breaks_it(npm, "cd ../other/web && npm ci")
+    assert not breaks_it(npm, "npm --prefix /home/user/other ci")
+    assert breaks_it(env, "cat .env")
+    assert not breaks_it(env, "cat ../other/.env")
+    assert breaks_it("applies_to: {paths: ~/other/.env}", "cat ../other/.env")
+    assert runs("applies_to: {command: chmod, has: +x}", "chmod +x a.sh")
+
+
+@pytest.mark.spec("B20.applies-to")
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("{paths: 'a||b'}", "a||b"),
+        ("{command: git push, has: -f, lacks: -f}", "-f"),
+        ("{paths: '*.py', file_type: ts}", "file types"),
+        ("{colour: red}", "colour"),
+        ("{tool: Bash}", "every call"),
+    ],
+)
+def test_what_cannot_match_is_refused_when_saved(tmp_path: Path, text: str, value: str) -> None:
+    data = f"---\nname: x\ntype: feedback\napplies_to: {text}\n---\n\nA rule.\n".encode()
+    with memories_in(tmp_path) as memories:
+        with pytest.raises(InvalidInput) as refused:
+            memories.save("x.md", data, USER)
+        assert value in refused.value.what
+        assert refused.value.where == "x.md"
+        assert "applies_to" in refused.value.do
+        assert not memories.folder.exists("x.md")
+        memories.save("y.md", data, Origin("import", Trust.USER))  # nothing is lost on the way in
+        assert RuleStore(memories, project_of(tmp_path)).book().rules == ()
+        (memories.root / "x.md").write_bytes(data)  # as an older version saved it
+        memories.save("x.md", data.replace(b"A rule.", b"Our rule."), USER)
+        assert b"Our rule." in memories.folder.bytes_of("x.md")

@@ -13,9 +13,8 @@ import pytest
 
 from reverie.agent import AgentOptions
 from reverie.apps.cli import ChatController, ExitChat, InteractiveSession, LineScreen, standard
-from reverie.rules import RuleCounts, offer_of, offers
 from reverie.settings import DEFAULTS
-from reverie.store import MemoryStore, Project, list_rules
+from reverie.store import MemoryStore, Project, RuleCounts, list_rules, offer_of, offers
 from tests.loop.stage import simulated
 from tests.rules.stage import push_rule
 

@@ -71,6 +71,18 @@ def test_one_message_is_counted_once_and_not_on_the_rule_it_made(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
+    "text", ["No pushes to main!", "不要推送到 main", "Push auf main ist verboten"]
+)
+def test_a_correction_in_other_words_is_seen_by_the_calls_it_names(
+    tmp_path: Path, text: str
+) -> None:
+    with memories_in(tmp_path) as memories:
+        push_rule(memories)
+        found = said_again([UserText("m1", text, NOON + DAY)], memories, "s2")
+    assert [(one.key, one.times) for one in found] == [("push.md", 2)]
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "Push to main now, please. Do you remember what main is?",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reverie.rules import MAX_COMMANDS, commands
+from reverie.text import MAX_COMMANDS, commands
 
 pytestmark = pytest.mark.spec("B20.match")
 

@@ -241,6 +241,12 @@ def result(call: str, words: str) -> Block:
     return block_of({"type": "tool_result", "tool_use_id": call, "content": words})
 
 
+def last_raw(built: Builder) -> str:
+    last = built.view.items.last
+    assert last is not None
+    return last.pieces[0].block.raw
+
+
 def test_a_decision_about_another_result_of_its_call_is_dropped():
     """A result may come twice, the second time with other words: they are what is sent."""
     built = Builder()
@@ -248,7 +254,7 @@ def test_a_decision_about_another_result_of_its_call_is_dropped():
     built.do_assistant(1, 2)
     built.append(decision("the first words"))
     built.append(UserMessage((result("t1", "other words"),)))
-    assert "other words" in built.view.items.last.pieces[0].block.raw
+    assert "other words" in last_raw(built)
     assert built.view.decisions.get("t1") is None
 
 
@@ -258,7 +264,7 @@ def test_a_decision_about_these_words_is_kept():
     built.do_assistant(1, 2)
     built.append(decision("other words"))
     built.append(UserMessage((result("t1", "other words"),)))
-    assert '"a preview"' in built.view.items.last.pieces[0].block.raw
+    assert '"a preview"' in last_raw(built)
 
 
 def test_a_request_of_an_abandoned_branch_sends_nothing_of_this_one():

@@ -34,7 +34,6 @@ from reverie.interception.identity import messages_of
 from reverie.interception.patches import InterceptedRequest
 from reverie.interception.scan import ScannedPart
 from reverie.light import dataclass
-from reverie.rules import rule_set
 from reverie.rules.match import CompiledRule, quote_rule, rules_text
 from reverie.session.attachments import frame_text
 from reverie.session.context import index_files, young_memories
@@ -47,6 +46,7 @@ from reverie.settings.catalog import Settings
 from reverie.store.home import claim_address
 from reverie.store.memory_store import MemoryStore
 from reverie.store.project import Project
+from reverie.store.rules_ledger import BROKEN, MATCHED
 from reverie.topics.instructions import render
 from reverie.transcript.blocks import Block, text_block, text_of
 from reverie.transcript.records import (
@@ -374,6 +374,7 @@ class RenamedModel(WrappedModel):
 
 
 TAG = "system-reminder"
+_RAN = (MATCHED, BROKEN)
 
 
 class CallRules:
@@ -393,7 +394,10 @@ class CallRules:
         for part in parts:
             found = self._rules.look(*asked.body.called(part))
             known = known or (told_before(asked, decisions) if found else "")
-            text = _rule_reminder(found, known, events)
+            result = text_of(asked.body.content(part)) if found else ""
+            ran = [rule for rule in found if quote_rule(rule) not in result]  # no hook held it
+            events += [(rule.get("file", ""), did) for rule in ran for did in _RAN]
+            text = _rule_reminder(found, known)
             known += text
             out.append(rule_line(asked.tenant, part.call, part.key, text))
         if events:
@@ -401,12 +405,8 @@ class CallRules:
         return out
 
 
-def _rule_reminder(found: Sequence[CompiledRule], known: str, events: list[tuple[str, str]]) -> str:
-    fresh: list[CompiledRule] = []
-    for rule in found:
-        again = quote_rule(rule) in known
-        events.append((rule.get("file", ""), rule_set.BROKEN if again else rule_set.MATCHED))
-        fresh += [] if again else [rule]
+def _rule_reminder(found: Sequence[CompiledRule], known: str) -> str:
+    fresh = [rule for rule in found if quote_rule(rule) not in known]
     return frame_text(TAG, rules_text(fresh, ran=True)) if fresh else ""
 
 

@@ -8,11 +8,10 @@ __getattr__ = offered(
     __name__,
     {
         "calls": "CallContext parse",
-        "match": "CompiledRule FOLDER PackedRules breaks index_of pack_rules rule_file_name "
-        "rules_for_call says",
+        "literals": "clause_tokens compile_sentence table",
+        "match": "CompiledRule breaks is_irrevocable says",
         "rule": "RuleHead read",
-        "rule_set": "BLOCKED BROKEN CHANGED HELD MATCHED RuleCounts RuleSet offer_of offers",
-        "sentence": "compile_sentence",
-        "shell_commands": "MAX_COMMANDS commands",
+        "rule_file": "FOLDER PackedRules index_of pack_rules rule_file_name rules_for_call",
+        "rule_set": "RuleSet final_calls",
     },
 )

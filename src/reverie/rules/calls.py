@@ -7,7 +7,7 @@ cannot be read is left out; nothing raises. A leaf: it imports its neighbours al
 
 from __future__ import annotations
 
-from reverie.rules.shell_commands import ShellCommand, commands, join_path
+from reverie.text.shell_commands import ShellCommand, commands, join_path
 
 TYPE_CHECKING = False  # as `typing` has it, without importing it
 
@@ -59,17 +59,31 @@ _PATCHED = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Mov
 
 
 class CallContext:
-    """Where a call is made. `resolve` gives the path that a path really is."""
+    """Where a call is made. `resolve` gives the path that a path really is, `project_of` the root
+    of the repository that a folder is in, or ""."""
 
-    __slots__ = ("cwd", "resolve", "root", "user")
+    __slots__ = ("cwd", "project_of", "resolve", "root", "user")
 
     def __init__(
-        self, cwd: str, root: str = "", user: str = "", resolve: Callable[[str], str] | None = None
+        self,
+        cwd: str,
+        root: str = "",
+        user: str = "",
+        resolve: Callable[[str], str] | None = None,
+        project_of: Callable[[str], str] | None = None,
     ) -> None:
         self.cwd = normal(cwd or "/")
         self.root = normal(root or cwd or "/")
         self.user = user.rstrip("/")
         self.resolve = resolve
+        self.project_of = project_of
+
+    def is_elsewhere(self, path: str) -> bool:
+        """Whether a path is in another project: what this one's rules say does not hold there."""
+        own = tuple(one.rstrip("/") + "/" for one in (self.root, self.cwd))
+        if self.project_of is None or "\0" in path or f"{path}/".startswith(own):
+            return False
+        return self.project_of(path) not in ("", self.root)
 
     def absolute(self, path: str, below: str = "") -> str:
         """A path as it is named in a call, absolute and without links, dots and tildes."""

@@ -1,280 +1,408 @@
-"""What a clause names to the letter.
+"""Compile a rule from its own sentence, where the sentence names a call literally.
 
-What a clause names to the letter: commands, options, paths, names as code has them.
-
-A bare word is a command where it is a known program; the words behind it belong to it while they
-are options, known subcommands, or such as only a command has. What is quoted is taken as it stands.
+Literal is what stands in backticks, a path, an option, a program with its subcommand, or a name as
+code has it. A clause becomes one letter per token: a literal, or a word that `data/words.tsv`
+knows. `data/shapes.tsv` says which rows of letters are a rule, and about which literal. A clause
+with a word that no table knows fits no shape, so "don't forget git push" forbids nothing, and a
+command that the same text recommends is never forbidden. In doubt there is no rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TypeAlias
 
 from reverie.light import dataclass, pattern
-from reverie.rules.demands import (
-    ARTICLES,
-    DENSE_VERBS,
-    FOLDERS,
-    NOT,
-    NOT_DENSE,
-    NOT_PAIRS,
-    QUOTED,
-    TYPES,
-    WITHIN,
-)
-from reverie.rules.shell_commands import commands, is_option
+from reverie.rules.calls import WRITE, CallContext, parse
+from reverie.rules.match import CompiledRule, breaks
+from reverie.text.shell_commands import commands, is_option
 
-
-def _set(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-COMMAND, FLAG, PATH, CODE, SETTING, FOLDER, TYPE, FORBIDS, WORD = (
-    "command", "flag", "path", "code", "setting", "folder", "type", "forbids", "word",
+MAX_SENTENCE = 600  # the longest rule of tests/fixtures/rules has 89 characters
+COMMAND, OPTION, PATH, CODE, BRANCH, PLACE, WORD = (
+    "command", "option", "path", "code", "branch", "place", "word",
 )  # fmt: skip
-UNKNOWN = "…"
-"""Stands for words of which only a part is known."""
-NAMED = frozenset({COMMAND, FLAG, PATH, CODE, SETTING})
-_RUNNERS = _set("npx bunx pnpx uvx sudo")
-_ENDINGS = _set(
-    "json yaml yml toml lock md mdx py ts tsx js jsx mjs rs go rb php cs java kt swift sql "
-    "prisma proto sh cfg ini conf xml html css scss ipynb tf tfvars env gradle properties "
-    "snap csv txt"
+_LETTERS = {
+    "veto": "!", "hands": "H", "kept": "K", "never": "F", "no": "M", "not": "N", "fine": "A",
+    "instead": "I", "rather": "R", "without": "X", "with": "W", "demand": "D", "verb": "V",
+    "commit": "c", "push": "U", "branch": "b", "it": "i", "also": "j", "tail": "t", "filler": "f",
+    "to": "p", "in": "p", "leave": "L", "alone": "m", "subject": "s", "delete": "d", "thing": "t",
+    "owned": "k", "made": "g", "hand": "t",
+}  # fmt: skip
+"""One letter per kind of word, the first that a word has; O is the literal that a shape is about,
+B another one, G an option beside it, S a place ("in src/"), ? a word that no table knows."""
+_VERBS = {
+    COMMAND: {"run"}, OPTION: {"run", "write"}, PATH: {"touch", "read"}, CODE: {"write"},
+    BRANCH: {"run"},
+}  # fmt: skip
+_MOST_WORDS = 5  # the longest cue of words.tsv
+_SENTENCE = pattern(r"[.!?;](?=\s|$)|[。！？；\n]")
+_CLAUSE = pattern(
+    r"[,:](?=[\s`]|[^\x00-\x7f]|$)|(?<=[`\u2e80-\uffff]),|[：，、（）]|\s\((?!`)|\)(?=[\s.,;:]|$)"
+    r"|\s[-–—→]\s|\s(?:but|because|since|sondern|weil|denn|sino|porque|mais|car|но)\s|因为"
 )
-_DOMAINS = _set("com org net io dev app co de ai uk eu")
-_NO_PATHS = _set("and/or read/write yes/no on/off client/server input/output he/she")
+_QUOTED = pattern(r"`([^`\n]{1,200})`")
+_ASIDE = pattern(r"\(`([^`\n]{1,200})`")
+_DECORATION = pattern(r"\*\*|^\s*(?:[-*•]|\d+\.)\s", re.MULTILINE)
+_FILE = pattern(
+    r"[^/]*[^/.]\.(?:json|ya?ml|toml|lock|mdx?|py|[jt]sx?|mjs|rs|go|rb|php|cs|java|kt|swift|sql"
+    r"|prisma|proto|sh|cfg|ini|conf|xml|html|s?css|ipynb|tf|tfvars|env|gradle|properties|snap|csv"
+    r"|txt)|\.env|\.\w{4,}|\*\.[\w.]+|[A-Z][a-z]+file|LICENSE|CODEOWNERS|node_modules|__\w+__"
+)
+_NO_PATH = pattern(
+    r"and/or|read/write|yes/no|on/off|client/server|input/output|he/she|try/except|[/.*~]+"
+    r"|[\w-]+\.(?:com|org|net|io|dev|app|co|de|ai|uk|eu)(?:/.*)?|\w+://.*"
+)
+_TRAILER = pattern(r"[A-Z]\w+(?:-[A-Z]\w+){2}")
 _CODE = pattern(
-    r"\.[a-z_]\w{2,40}\(\)?|@[a-z]+(?:-[a-z]+)+|![a-z]{4,}|[A-Za-z_]\w{1,40}(?:\.[A-Za-z_]\w{1,40}){1,3}(?:\(\)?)?"
-    r"|[a-z_]\w{2,40}\(\)?|[a-z]+(?:[A-Z][a-z0-9]+){2,}[A-Z]*|(?:TODO|FIXME|XXX)s?"
+    r"\.?[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\(\)?|[A-Za-z_]\w+(?:\.[A-Za-z_]\w+){1,3}|![a-z]{4,}"
+    r"|[a-z]+(?:[A-Z][a-z0-9]+){2,}[A-Z]*"
+    r"|@[a-z]+(?:-[a-z]+)+|(?:TODO|FIXME|XXX)s?|[a-z][\w.-]*:\d{2,5}|[A-Z]\w+(?:-[A-Z]\w+){2}"
 )
-_MARKS = frozenset("(){}[];:=<>@!#$%&*")
-_TRAILER = pattern(r"[A-Z][a-z]+-[A-Z][a-z]+-[A-Z][a-z]+")
-_LITERAL = pattern(r"[a-z][\w.-]{1,60}:\d{2,5}|[A-Z][A-Z0-9_]{2,40}=[\w./-]{1,60}")
+_NAME = pattern(r"[a-z][a-z0-9-]*")
+_PROSE = ["*.md", "*.mdx", "*.txt", "*.rst"]
+_SHORT = {"--force": "-f", "--interactive": "-i", "--delete": "-d"}  # of git
+
+
+@cache
+def table(name: str) -> list[list[str]]:
+    """Read the rows of a data file: behind its source line and its header, by tabs."""
+    from importlib.resources import files
+
+    text = files("reverie.rules").joinpath("data", f"{name}.tsv").read_text("utf-8")
+    return [row.split("\t") for row in text.splitlines()[2:]]
+
+
+@cache
+def _words() -> dict[str, set[str]]:
+    """What the table calls each word; the name of a kind of file also has its pattern."""
+    known: dict[str, set[str]] = {}
+    for kind, _, words in table("words"):
+        for word in words.split("|"):
+            name, _, place = word.partition("=")
+            known.setdefault(name, set()).update({kind, place} - {""})
+    return known
+
+
+@cache
+def _dense() -> str:
+    """The known words of scripts without spaces, the longest first."""
+    dense = [word for word in _words() if any(ord(sign) >= 0x2E80 for sign in word)]
+    return "|".join(sorted(map(re.escape, dense), key=len, reverse=True))
+
+
+@cache
+def _programs() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """Names of programs, those that are ordinary words too, and subcommands."""
+    rows = [[set(cell.split()) for cell in row[1:]] for row in table("programs")]
+    names, ordinary, verbs = (frozenset[str]().union(*column) for column in zip(*rows, strict=True))
+    return names | ordinary, ordinary, verbs
 
 
 @dataclass(frozen=True, slots=True)
-class RuleWord:
-    """A word of a clause, or several that are one command, and what it is."""
+class RuleToken:
+    """A word or a literal of a clause; `kinds` are what the tables call a word."""
 
     text: str
     kind: str = WORD
-    words: tuple[str, ...] = ()  # of a command
+    kinds: frozenset[str] = frozenset()
+
+    def letter(self, about: str) -> str:
+        if self.kind == WORD:
+            kinds = self.kinds | {"verb"} if self.kinds & _VERBS[about] else self.kinds
+            return next((letter for kind, letter in _LETTERS.items() if kind in kinds), "?")
+        if self.kind == PLACE:
+            return "O" if about == PATH else "S"
+        if self.kind == about:
+            return "b" if about == BRANCH else "O"
+        return "G" if self.kind == OPTION else "B"
+
+    @property
+    def line(self) -> list[str]:
+        """The words of a command."""
+        return list(commands(self.text)[0].views[0])
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    text: str
-    quoted: bool = False
+FoundRule: TypeAlias = tuple[CompiledRule, list[RuleToken]]
 
 
-def pieces(clause: str, *, words: bool = False) -> list[RuleWord]:
-    """The words of a clause with what they are; `words`: what is quoted is meant as words."""
-    tokens = _tokens(clause)
-    found: list[RuleWord] = []
+def compile_sentence(text: str) -> CompiledRule | None:
+    """Return when a rule applies by its own words; None where they do not name it literally."""
+    sentences = [
+        [clause_tokens(clause) for clause in _cut(sentence, _CLAUSE)]
+        for sentence in _cut(_DECORATION.sub(" ", text[:MAX_SENTENCE]), _SENTENCE)
+    ]
+    for clauses in sentences:
+        found = _of_sentence(clauses)
+        if found is not None:
+            return _spare(*found, [[token for one in each for token in one] for each in sentences])
+    return None
+
+
+def _of_sentence(clauses: Sequence[list[RuleToken]]) -> FoundRule | None:
+    """The first clause that is a rule; one that is only a literal or a "never" joins the next."""
+    kinds = frozenset[str]().union(*(token.kinds for clause in clauses for token in clause))
+    if kinds & {"veto", "fine"}:
+        return None
+    before, named = list[RuleToken](), list[RuleToken]()
+    for clause in clauses:
+        topic = named if _is_about(clause) and len(named) == 1 else before
+        rest = [token for token in clause if "it" not in token.kinds]
+        found = _of_clause(clause, kinds) or _of_clause(topic + rest, kinds)
+        if found is not None:
+            return found
+        named = [token for token in clause if token.kind != WORD and not _goes_on(token, clause)]
+        letters = {token.letter(CODE) for token in clause}
+        before = clause if letters <= set("Ff") or letters <= set("OBGSfVDt") else []
+    return None
+
+
+def _is_about(clause: Sequence[RuleToken]) -> bool:
+    """Whether a clause forbids something that the one before it names: "don't edit it"."""
+    kinds = frozenset[str]().union(*(token.kinds for token in clause))
+    orders = bool(kinds & {"run", "touch", "write", "delete"}) and "thing" not in kinds
+    return "it" in kinds or (orders and all(token.kind == WORD for token in clause))
+
+
+def _goes_on(token: RuleToken, clause: Sequence[RuleToken]) -> bool:
+    """Whether a command may have more words: the next one is in no table."""
+    after = clause[clause.index(token) + 1 :][:1]
+    return token.kind == COMMAND and any(one.kind == WORD and not one.kinds for one in after)
+
+
+def _of_clause(tokens: list[RuleToken], around: frozenset[str]) -> FoundRule | None:
+    rows = {kind: "".join(token.letter(kind) for token in tokens) for kind in _VERBS}
+    for _, about, letters, effect, *_ in table("shapes"):
+        for kind in about.split():
+            named = ("b" if kind == BRANCH else "O") in rows[kind]
+            found = re.fullmatch(letters, rows[kind]) if named else None
+            if found is not None:
+                part = {name: tokens[slice(*found.span(name))] for name in found.groupdict()}
+                objects = [one for one in part["o"] if "also" not in one.kinds]
+                rule = _effect(effect, kind, objects, part.get("g", []), tokens, around)
+                if rule:
+                    return rule, objects
+    return None
+
+
+# --- the conditions that a shape stands for
+
+
+def _effect(
+    effect: str,
+    kind: str,
+    objects: Sequence[RuleToken],
+    options: Sequence[RuleToken],
+    clause: Sequence[RuleToken],
+    around: frozenset[str],
+) -> CompiledRule | None:
+    texts = [one.text for one in objects]
+    if effect == "branch":
+        return {"commands": [["git", "push"]], "has": [[[one] for one in texts]]}
+    if effect == "wrapper":
+        return _unwrapped(texts[0])
+    words = [word for one in options for word in one.text.split()]
+    if effect == "lacks":
+        return {"commands": [objects[0].line], "lacks": [[words]]}
+    if effect == "has":
+        return {"commands": [objects[0].line], "has": [[words]]}
+    if kind == COMMAND:
+        return _commands([one.line for one in objects])
+    if kind == OPTION:  # one letter means something else in every program
+        return {"has": [[[one] for one in texts]]} if min(map(len, texts)) > 3 else None
+    return _files(texts, clause, around) if kind == PATH else _code(texts, clause)
+
+
+def _unwrapped(line: str) -> CompiledRule | None:
+    """Forbid the program alone where the one that runs it is demanded: `uv run pytest`."""
+    views = commands(line)[0].views
+    if len(views) < 2 or not views[-1]:
+        return None
+    return {"commands": [views[-1][:1]], "unless": [views[0][: -len(views[-1])]]}
+
+
+def _commands(lines: list[list[str]]) -> CompiledRule:
+    """Commands; a long option of git's also in its short form."""
+    options = [word for word in lines[0] if word in _SHORT and lines[0][0] == "git"]
+    if len(lines) > 1 or not options:
+        return {"commands": lines}
+    rest = [word for word in lines[0] if word not in options]
+    return {"commands": [rest], "has": [[[one], [_SHORT[one]]] for one in options]}
+
+
+def _files(
+    texts: Sequence[str], clause: Sequence[RuleToken], around: frozenset[str]
+) -> CompiledRule:
+    """Files that are not to be written, not read either, deleted or committed, as words say."""
+    kinds = frozenset[str]().union(*(token.kinds for token in clause))
+    if "commit" in kinds:
+        forms = [form for one in texts for form in (one, one.rstrip("/"), f"{one.rstrip('/')}/*")]
+        has = [[one] for one in dict.fromkeys(forms)]
+        return {"commands": [["git", "add"], ["git", "commit"]], "has": [has]}
+    rule: CompiledRule = {"paths": [_path(one) for one in texts]}
+    if "delete" in kinds:
+        return {**rule, "commands": [["rm"], ["rmdir"], ["unlink"], ["git", "rm"]]}
+    if "read" in around:
+        return rule
+    return {**rule, "tools": ["Edit", "Write"] if "hand" in kinds else [WRITE]}
+
+
+def _code(texts: Sequence[str], clause: Sequence[RuleToken]) -> CompiledRule:
+    """Code that is not to be written, or said in a commit."""
+    if any(one.text.startswith("in commit") for one in clause) or _TRAILER.fullmatch(texts[0]):
+        return {"commands": [["git", "commit"]], "words": list(texts)}
+    words = [one[:-1] if one[:-1].isupper() else one.removesuffix(")") for one in texts]
+    rule: CompiledRule = {"tools": [WRITE], "words": words}
+    places = [_path(one.text) for one in clause if one.kind == PLACE]
+    return {**rule, "paths": places} if places else {**rule, "spared": list(_PROSE)}
+
+
+def _path(path: str) -> str:
+    path = path.removeprefix("./")
+    if path.endswith("/"):
+        return f"{path}**"
+    return path if "/" in path or path.startswith("*") else f"**/{path}"
+
+
+def _spare(
+    rule: CompiledRule, objects: Sequence[RuleToken], sentences: Sequence[Sequence[RuleToken]]
+) -> CompiledRule:
+    """The rule without what the same text recommends or allows."""
+    lines = [
+        one.text
+        for tokens in sentences
+        for one in tokens
+        if one.kind == COMMAND and one not in objects
+    ]
+    place = CallContext("/")
+    spared = [line for line in lines if breaks(rule, parse("Bash", {"command": line}, place))]
+    if spared:
+        views = [commands(line)[0].views[0] for line in spared]
+        rule = {**rule, "unless": [*rule.get("unless", []), *views]}
+    fine = [tokens for tokens in sentences if any("fine" in one.kinds for one in tokens)]
+    paths = [_path(one.text) for tokens in fine for one in tokens if one.kind in (PATH, PLACE)]
+    return {**rule, "spared": [*rule.get("spared", []), *paths]} if paths else rule
+
+
+# --- the tokens of a clause
+
+
+def _cut(text: str, ends: re.Pattern[str]) -> Iterator[str]:
+    """The parts of a text; what is quoted ends none."""
+    quoted = [one.span() for one in _QUOTED.finditer(text)]
+    start = 0
+    for end in ends.finditer(text):
+        if not any(first < end.start() < last for first, last in quoted):
+            yield text[start : end.start()]
+            start = end.end()
+    yield text[start:]
+
+
+def clause_tokens(clause: str) -> list[RuleToken]:
+    parts = _QUOTED.split(clause)  # what is quoted stands at the odd places
+    plain = [
+        (word, bool(n % 2))
+        for n, part in enumerate(parts)
+        for word in ([part.strip()] if n % 2 else _split(part))
+    ]
+    verbs = [_words().get(word.lower(), set[str]()) for word, quoted in plain if not quoted]
+    runs = any("run" in kinds and "write" not in kinds for kinds in verbs)
+    asides = set(_ASIDE.findall(clause))
+    found: list[RuleToken] = []
     at = 0
-    while at < len(tokens):
-        line, used = _command(tokens, at)
-        if line:
-            found.append(RuleWord(" ".join(line), COMMAND, line))
-            at += used
-            continue
-        pair = (
-            tokens[at].text.lower(),
-            tokens[at + 1].text.lower() if at + 1 < len(tokens) else "",
-        )
-        if pair in NOT_PAIRS:
-            found.append(RuleWord(" ".join(pair), FORBIDS))
-            at += 2
-            continue
-        before = next(
-            (one.text.lower() for one in reversed(found) if one.text.lower() not in ARTICLES), ""
-        )
-        found.append(RuleWord(tokens[at].text, _kind(tokens[at], before, words=words)))
-        at += 1
+    while at < len(plain):
+        token, used = _literal(plain, at, runs) or _known(plain, at)
+        at += used
+        if token.kind != WORD and token.text in asides:  # "the dev server (`npm run dev`)"
+            while found and found[-1].kind == WORD and not found[-1].kinds:
+                found.pop()
+        before = found[-1] if found else RuleToken("")
+        if before.kinds & {"in", "to"} and (token.kind == PATH or "folder" in token.kinds):
+            globs = [kind for kind in token.kinds if kind.startswith("*")]
+            found[-1] = RuleToken(globs[0] if globs else f"{token.text.rstrip('/')}/", PLACE)
+        elif before.kind != PLACE or "in" not in token.kinds:
+            found.append(token)
     return found
 
 
-def _kind(token: _Token, before: str, *, words: bool) -> str:
-    text = token.text
-    if not token.quoted and (text.lower() in NOT or NOT_DENSE.search(text)):
-        return FORBIDS
-    inside = before in WITHIN or before.endswith("在")
-    if inside and (text in FOLDERS or is_folder(text)):
-        return FOLDER
-    if inside and text.lower() in TYPES:
-        return TYPE
-    if is_option(text) and text.strip("-")[:1].isalpha():
-        return FLAG
-    if _LITERAL.fullmatch(text):
-        return SETTING if "=" in text else CODE
-    if is_path(text):
-        return PATH
-    if (token.quoted and words and text.isalpha()) or _is_code(token):
-        return CODE
-    return WORD
-
-
-def _tokens(clause: str) -> list[_Token]:
-    found: list[_Token] = []
-    at = 0
-    for quoted in QUOTED.finditer(clause):
-        found += _plain_tokens(clause[at : quoted.start()])
-        found.append(_Token(next(filter(None, quoted.groups())), quoted=True))
-        at = quoted.end()
-    return found + _plain_tokens(clause[at:])
-
-
-def _plain_tokens(text: str) -> list[_Token]:
-    found: list[_Token] = []
-    for word in text.split():
-        if word[:2].lower() in ("n'", "n’"):
-            found.append(_Token("n'"))
-            word = word[2:]  # noqa: PLW2901 - what French joins
-        for part in _by_script(word):
-            bare = part.lstrip("([{\"'“„«‘").rstrip(".,;:!?\"'”»’]}")
-            bare = bare.rstrip(")") if "(" not in bare else bare
-            found += [_Token(bare)] if bare else []
+def _split(text: str) -> list[str]:
+    found: list[str] = []
+    for word in text.replace("’", "'").split():
+        bare = word.strip("\"'“”„«»‘[]{},;:" if "(" in word[1:] else "\"'“”„«»‘[]{},;:?()")
+        bare = bare.rstrip(".!") if len(bare) > 1 else bare
+        if bare[:2].lower() == "n'":
+            found.append("n'")
+            bare = bare[2:]
+        dense = any(ord(sign) >= 0x2E80 for sign in bare)
+        found += filter(None, re.split(f"({_dense()}|[\x21-\x7e]+)", bare) if dense else [bare])
     return found
 
 
-def _by_script(word: str) -> list[str]:
-    """A word where scripts with and without spaces meet, apart; known verbs of the latter go."""
-    if word.isascii() or not any(ord(sign) >= 0x2E80 for sign in word):
-        return [word]
-    parts: list[str] = []
-    for sign in word:
-        if parts and (ord(sign) >= 0x2E80) == (ord(parts[-1][-1]) >= 0x2E80):
-            parts[-1] += sign
-        else:
-            parts.append(sign)
-    return [part if part.isascii() else _forbidding_word(part) for part in parts]
+def _known(plain: Sequence[tuple[str, bool]], at: int) -> tuple[RuleToken, int]:
+    """The longest run of words that the tables know, or the word that they do not."""
+    for count in range(_MOST_WORDS, 0, -1):
+        part = plain[at : at + count]
+        text = " ".join(word for word, _ in part).lower()
+        if not any(quoted for _, quoted in part) and (kinds := _words().get(text)):
+            return RuleToken(text, WORD, frozenset(kinds)), len(part)
+    return RuleToken(plain[at][0], "quote" if plain[at][1] else WORD), 1
 
 
-def _forbidding_word(part: str) -> str:
-    """Of words in a script without spaces, the one that forbids, and what is left unknown."""
-    left = DENSE_VERBS.sub("", NOT_DENSE.sub("", part))
-    if left:
-        return part if not NOT_DENSE.search(part) else UNKNOWN
-    return part if NOT_DENSE.search(part) else ""
+def _literal(
+    plain: Sequence[tuple[str, bool]], at: int, runs: bool
+) -> tuple[RuleToken, int] | None:
+    text, quoted = plain[at]
+    line, used = _command(plain, at, runs)
+    kind = ""
+    if line:
+        text, kind = line, COMMAND
+    elif quoted and "branch" in _words().get(text, ()):
+        kind = BRANCH
+    elif is_option(text) and text.strip("-")[:1].isalpha():
+        kind = OPTION
+    elif is_path(text):
+        kind = PATH
+    elif _is_code(text) or (quoted and len(text) > 2 and not text.replace(" ", "").isalpha()):
+        kind = CODE
+    return (RuleToken(text, kind), used or 1) if kind else None
 
 
-def is_folder(text: str) -> bool:
-    return ("/" in text.strip("/") or text.endswith("/")) and is_path(text)
+def _command(plain: Sequence[tuple[str, bool]], at: int, runs: bool) -> tuple[str, int]:
+    """A command that begins here, and how many words it takes; in backticks it may be of any
+    program where it is to be run."""
+    text, quoted = plain[at]
+    programs, ordinary, verbs = _programs()
+    if quoted:
+        found = commands(text)
+        words = found[0].views[0] if len(found) == 1 else []
+        script = bool(words) and (words[0].startswith("./") or words[0].endswith(".sh"))
+        known = bool(words) and (words[0] in programs or (runs and len(words) > 1))
+        return (text, 1) if script or (known and words[0][0].isalpha()) else ("", 0)
+    if text not in programs:
+        return "", 0
+    words, guessed = [text], False
+    for word, in_quotes in plain[at + 1 :]:
+        task = word.isdigit() or (":" in word.strip(":") and "//" not in word)
+        task = task or (words[-1] in ("run", "exec") and word in programs)
+        own = task or is_option(word) or word in verbs
+        more = not own and not guessed and text not in ordinary and word not in _words()
+        more = more and _NAME.fullmatch(word) is not None
+        if in_quotes or not (own or more):
+            break
+        guessed = guessed or more
+        words.append(word)
+    return ("", 0) if len(words) == 1 and text in ordinary else (" ".join(words), len(words))
+
+
+def _is_code(text: str) -> bool:
+    return _CODE.fullmatch(text) is not None and _NO_PATH.fullmatch(text) is None
 
 
 def is_path(text: str) -> bool:
-    """Whether a word can only be a file or folder."""
-    if not text.isascii() or " " in text or "://" in text or text in _NO_PATHS:
+    """Say whether a word can only be a file or folder."""
+    if not text.isascii() or any(sign in text for sign in " ()<>|$\\=#;@,`"):
         return False
-    if any(sign in text for sign in "()<>|$\\=#;@") or not text.strip("/.*~"):
+    if _NO_PATH.fullmatch(text) or set(text.split("/")) <= _programs()[0]:
         return False
-    first, slash, _ = text.partition("/")
-    if slash:
-        return "." not in first or first.rpartition(".")[2] not in _DOMAINS
-    if text.startswith(".") and text.count(".") == 1:
-        return text == ".env" or len(text) > 4
-    stem, dot, ending = text.rpartition(".")
-    return bool(dot) and bool(stem.strip(".")) and ending.lower() in _ENDINGS
-
-
-def _is_code(token: _Token) -> bool:
-    text = token.text
-    if _TRAILER.fullmatch(text):
-        return True
-    if token.quoted and 3 <= len(text) <= 60 and text.isascii() and not text[0].isdigit():
-        return not text.isalpha() and (" " not in text or bool(_MARKS.intersection(text)))
-    last = text.rstrip("()").rpartition(".")[2].lower()
-    return bool(_CODE.fullmatch(text)) and last not in _ENDINGS | _DOMAINS
-
-
-def _command(tokens: Sequence[_Token], at: int) -> tuple[tuple[str, ...], int]:
-    """A command that begins at a token, and how many tokens it takes."""
-    token = tokens[at]
-    if token.quoted:
-        words = _words(token.text)
-        known = words[:1] and (words[0] in PROGRAMS or _is_script(words[0]))
-        runs = known and (len(words) > 1 or token.text not in SPOKEN)
-        return (_inner(words), 1) if runs else ((), 0)
-    if token.text not in PROGRAMS:
-        return (), 0
-    words = [token.text]
-    for one in tokens[at + 1 :]:
-        text = one.text
-        if one.quoted or not (is_option(text) or text in SUBCOMMANDS or _is_argument(text)):
-            break
-        words.append(text)
-    if len(words) == 1 and token.text in SPOKEN:
-        return (), 0
-    return _inner(words), len(words)
-
-
-def _is_script(word: str) -> bool:
-    return word.startswith("./") or "/bin/" in word or word.endswith(".sh")
-
-
-def _is_argument(word: str) -> bool:
-    """A word that only a command has: a number, a task with a colon inside."""
-    return word.isdigit() or (":" in word.strip(":") and "//" not in word)
-
-
-def _words(text: str) -> list[str]:
-    found = commands(text)
-    return list(found[0].views[0]) if len(found) == 1 else []
-
-
-def _inner(words: Sequence[str]) -> tuple[str, ...]:
-    """The command without the program that only runs it."""
-    named = [word for word in words[1:] if not is_option(word)]
-    if words[0] in _RUNNERS and named:
-        return tuple(words[words.index(named[0]) :])
-    return tuple(words)
-
-
-# --- Programs that people name in rules without quoting them, and words that follow them.
-#
-# Names that are plain words too ("make", "go", "cat") count only with a subcommand or an option,
-# or where nothing else follows.
-
-
-PROGRAMS = frozenset(
-    """
-    git gh glab svn hg npm npx pnpm yarn bun bunx deno node nodemon tsc tsx eslint prettier jest
-    vitest mocha cypress playwright vite webpack rollup esbuild turbo nx lerna expo next vercel
-    netlify wrangler firebase supabase heroku fly python python3 pip pip3 pipx uv uvx poetry
-    pipenv conda mamba micromamba pytest tox nox ruff black isort flake8 mypy pyright alembic
-    django-admin manage.py celery jupyter cargo rustc rustup clippy gofmt golint golangci-lint
-    gradle gradlew ./gradlew mvn mvnw ./mvnw sbt bazel buck cmake ctest ninja meson gcc clang
-    rails rake bundle gem rspec rubocop php artisan composer phpunit mix elixir iex dotnet nuget
-    msbuild swift xcodebuild pod fastlane flutter dart docker docker-compose podman buildah
-    kubectl k9s helm helmfile kustomize minikube terraform tofu terragrunt pulumi ansible
-    ansible-playbook vagrant packer aws gcloud az doctl sam cdk serverless psql mysql sqlite3
-    mongosh mongo redis-cli pg_dump createdb dropdb prisma drizzle-kit knex sequelize typeorm
-    curl wget ssh scp rsync sftp rm rmdir mv cp chmod chown sudo su doas brew apt apt-get yum
-    dnf pacman apk snap killall pkill kill systemctl service crontab nohup screen tmux sed awk
-    grep rg fd xargs tar zip unzip dd mkfs mount umount shutdown reboot iptables openssl gpg buf
-    protoc storybook lighthouse changeset semantic-release twine hatch flit maturin act make
-    just task go cat find tee tail head
-    """.split()  # noqa: SIM905
-)
-SPOKEN = frozenset(
-    """
-    make just task go cat find tee tail head next fly act service screen node sam snap black mix
-    dart swift kill mount pod rake gem turbo flask python expo bundle buf tar hatch rails django
-    bazel
-    """.split()  # noqa: SIM905
-)
-"""Of these, the names that a sentence may mean otherwise."""
-SUBCOMMANDS = frozenset(
-    """
-    push pull commit add reset rebase merge checkout switch restore clean stash tag branch
-    cherry-pick revert fetch clone worktree filter-branch install uninstall ci run exec test
-    build publish deploy update upgrade remove audit link start dev serve watch init create
-    generate migrate apply destroy plan import state taint up down stop restart rm rmi prune
-    system volume image compose logs delete edit scale drain rollout auth login logout config
-    set get describe rollback lint fmt format check fix clippy bench doc new db:drop db:reset
-    db:migrate db:wipe db:seed migrate:fresh migrate:reset flush shell loaddata makemigrations
-    collectstatic reset drop open prebuild eject sync lock self-update require dump-autoload
-    ecto.reset ecto.drop ecto.migrate database ef s3 iam ec2 repo pr issue release workflow
-    secret purge autoremove force-push vet mod tool db artisan database
-    """.split()  # noqa: SIM905
-)
+    return "/" in text or _FILE.fullmatch(text) is not None

@@ -1,24 +1,20 @@
-"""Which rules a call would break: found by an index, then looked at one by one on the parsed call.
+"""Whether a call breaks a rule, looked at on the parsed call; and what the model is then shown.
 
 A rule holds for a call where one thing that the call does has everything the rule names: the tool,
-the command with and without certain words, a path, words that are written anew. Rules are found by
-the rarest thing they name (a program with its subcommand, a name in a path, a word), so that a
-look costs what the call is long and not how many rules there are. No model, no regular expression,
-no clock. A leaf: a hook loads it, with its neighbours, and nothing else of the engine.
+the command with and without certain words, a path, words that are written anew. No model, no
+regular expression, no clock. A leaf: a hook loads it and its neighbours, and no other module.
 """
 
 from __future__ import annotations
 
-import json
-
 from reverie.rules.calls import OTHER, ROLES, SHELL, WRITE, CallAction, ParsedCall, in_full, role_of
-from reverie.rules.shell_commands import is_option, name_of
 from reverie.text import glob
+from reverie.text.shell_commands import is_option, name_of
 
 TYPE_CHECKING = False  # as `typing` has it, without importing it
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import TypedDict
 
 if TYPE_CHECKING:
@@ -37,20 +33,29 @@ if TYPE_CHECKING:
         commands: list[list[str]]
         has: list[list[list[str]]]  # all of these, each by one of its choices
         lacks: list[list[list[str]]]  # one of these is missing
+        unless: list[list[str]]  # commands that break nothing
         paths: list[str]
         spared: list[str]
         types: list[str]
         words: list[str]
 
+    class FinalCalls(TypedDict, total=False):
+        """Calls that cannot be taken back (`data/irrevocable.tsv`)."""
+
+        commands: list[list[str]]
+        tools: list[str]
+
 else:
-    CompiledRule = dict
+    CompiledRule = FinalCalls = dict
 
 OFF, REMIND, ASK, BLOCK = LEVELS = ("off", "remind", "ask", "block")
-MAX_TOKENS = 20_000
-_EVERY = "*"
-_KINDS = {"bash": SHELL, "edit": WRITE, "fetch": "web", "task": "agent", "any": _EVERY}
+EVERY = "*"
+_KINDS = {"bash": SHELL, "edit": WRITE, "fetch": "web", "task": "agent", "any": EVERY}
 """Words by which people name a kind of tool, beside those of `ROLES`."""
 _BY_NAME = frozenset({"read", "write", "edit", "multiedit", "notebookedit", "grep", "glob"})
+
+_INFORMS = frozenset({"--version", "--help", "-V", "-h", "help", "version"})
+_SEARCHES = frozenset("grep egrep fgrep zgrep rg ag ack man which whereis type whatis".split())  # noqa: SIM905
 
 
 # --- one rule on one call
@@ -79,19 +84,26 @@ def _is_for(tool: str, call: ParsedCall) -> bool:
         return True
     kind = kind_of(tool)
     if tool in ROLES or tool in _KINDS or kind == SHELL:
-        return kind in (call.role, _EVERY) or (call.role == SHELL and kind in (WRITE, "read"))
+        return kind in (call.role, EVERY) or (call.role == SHELL and kind in (WRITE, "read"))
     return kind == call.role != OTHER and own not in _BY_NAME  # another client's name for it
 
 
 def _holds(rule: CompiledRule, act: CallAction, call: ParsedCall, writing: bool) -> bool:
     if writing and call.role == SHELL and not act.written:
         return False
-    if (rule.get("commands") or rule.get("has") or rule.get("lacks")) and not _runs(rule, act):
+    on_command = rule.get("commands") or rule.get("has") or rule.get("lacks")
+    if on_command and (not _runs(rule, act) or call.place.is_elsewhere(act.cwd)):
         return False
     named = rule.get("paths") or rule.get("spared") or rule.get("types")
     if named and not _touches(rule, act, call, writing):
         return False
     words = rule.get("words", ())
+    if (
+        words
+        and not on_command
+        and any(name_of(view[0]) in _SEARCHES for view in act.views if view)
+    ):
+        return False  # what is looked for is not written
     return not words or any(says(act.text, w) and not says(act.before, w) for w in words)
 
 
@@ -105,7 +117,9 @@ def _touches(rule: CompiledRule, act: CallAction, call: ParsedCall, writing: boo
     for path in there:
         meant = not wanted or any(glob.fits(one, path, root, user) for one in wanted)
         typed = not types or path.rpartition(".")[2].lower() in types
-        if meant and typed and not any(glob.fits(one, path, root, user) for one in spared):
+        named = meant and typed and not any(glob.fits(one, path, root, user) for one in spared)
+        anywhere = any(one[:1] in "/~" for one in wanted or ())
+        if named and (anywhere or not call.place.is_elsewhere(path)):
             return True
     return False
 
@@ -113,10 +127,17 @@ def _touches(rule: CompiledRule, act: CallAction, call: ParsedCall, writing: boo
 def _runs(rule: CompiledRule, act: CallAction) -> bool:
     """Whether one way to read the command is one of those wanted, with and without its words."""
     commands = rule.get("commands", ())
+    if any(is_command(one, view) for one in rule.get("unless", ()) for view in act.views if view):
+        return False
     for view in act.views:
         if not view or (commands and not any(is_command(one, view) for one in commands)):
             continue
+        if not commands and name_of(view[0]) in _SEARCHES:
+            continue
         words = view[1:] if commands else view
+        asked = set(words) & _INFORMS
+        if asked and asked.issuperset(view[1:]) and not asked & _words_in(rule):
+            continue  # `pytest --version` runs no tests
         if not all(_any_of(words, one) for one in rule.get("has", ())):
             continue
         lacks = rule.get("lacks", ())
@@ -124,6 +145,21 @@ def _runs(rule: CompiledRule, act: CallAction) -> bool:
             continue
         return True
     return False
+
+
+def _words_in(rule: CompiledRule) -> set[str]:
+    """Every word that a rule's command and its options have."""
+    lines = [*rule.get("commands", ()), *(one for group in rule.get("has", ()) for one in group)]
+    return {word for line in lines for word in line}
+
+
+def is_irrevocable(call: ParsedCall, final: FinalCalls) -> bool:
+    """Whether a call cannot be taken back: one that commits, publishes, deletes or sends."""
+    views = [view for act in call.acts for view in act.views if view]
+    return any(is_command(one, view) for one in final.get("commands", ()) for view in views) or (
+        call.role == OTHER
+        and any(glob.star(one, call.tool.lower()) for one in final.get("tools", ()))
+    )
 
 
 def is_command(wanted: Sequence[str], words: Sequence[str]) -> bool:
@@ -171,8 +207,10 @@ def has_words(words: Sequence[str], wanted: Sequence[str]) -> bool:
 
 
 def _has_word(words: Sequence[str], wanted: str) -> bool:
-    if any(glob.star(wanted, word) for word in words):
+    if any(glob.star(wanted, one) for word in words for one in (word, word.removeprefix("+"))):
         return True
+    if any(word.rpartition(":")[2].removeprefix("refs/heads/") == wanted for word in words):
+        return True  # where `HEAD:main` goes
     if "/" not in wanted and any(glob.star(wanted, name_of(w)) for w in words if "/" in w):
         return any(sign in wanted for sign in "*.")  # a file's name, wherever it lies
     return any(word.partition("=")[2] == wanted for word in words)
@@ -214,178 +252,6 @@ def _joins(sign: str) -> bool:
     return bool(sign) and (sign.isalnum() or sign == "_") and ord(sign) < 0x3000
 
 
-# --- the index
-
-
-def anchors(rule: CompiledRule) -> list[str]:
-    """By what a rule is found: all of one kind, the rarest that it names."""
-    for found in (_command_anchors(rule), _path_anchors(rule), _word_anchors(rule)):
-        if found:
-            return found
-    if types := rule.get("types"):
-        return ["x:" + one for one in types]
-    tools = rule.get("tools", ())
-    if not tools or any("*" in tool or kind_of(tool) == _EVERY for tool in tools):
-        return [_EVERY]
-    return [f"t:{name}" for tool in tools for name in (tool.lower(), kind_of(tool))]
-
-
-def _command_anchors(rule: CompiledRule) -> list[str]:
-    commands = rule.get("commands", ())
-    if any(sign in one[0] for one in commands for sign in "*?"):
-        return []
-    if not commands:
-        literal = [one for one in rule.get("has", ()) if all(_is_literal(c[0]) for c in one)]
-        return ["a:" + choice[0] for choice in literal[0]] if literal else []
-    return [_command_anchor(one) for one in commands]
-
-
-def _is_literal(word: str) -> bool:
-    return not is_option(word) and not any(sign in word for sign in "*?")
-
-
-def _command_anchor(words: Sequence[str]) -> str:
-    name = name_of(words[0])
-    plain = [word for word in in_full(name, words)[1:] if not is_option(word)]
-    return f"c:{name} {plain[0]}" if plain and _is_literal(plain[0]) else f"c:{name}"
-
-
-def _path_anchors(rule: CompiledRule) -> list[str]:
-    found: list[str] = []
-    for pattern in rule.get("paths", ()):
-        some = glob.anchors(pattern)
-        if not some:
-            return []
-        found += some
-    return found
-
-
-def _word_anchors(rule: CompiledRule) -> list[str]:
-    found: list[str] = []
-    for word in rule.get("words", ()):
-        some = tokens(word)
-        if not some:
-            return []
-        found.append("w:" + some[0])
-    return found
-
-
-def tokens(text: str) -> list[str]:
-    """The words of a text, whole, in small letters; of a script without spaces, none."""
-    found: list[str] = []
-    start = -1
-    for at, sign in enumerate(text):
-        if (sign.isalnum() or sign == "_") and ord(sign) < 0x3000:
-            start = at if start < 0 else start
-        elif start >= 0:
-            found.append(text[start:at].lower())
-            start = -1
-            if len(found) > MAX_TOKENS:
-                return found
-    if start >= 0:
-        found.append(text[start:].lower())
-    return found
-
-
-def marks(call: ParsedCall) -> set[str]:
-    """The anchors that a call answers to."""
-    found = {_EVERY, f"t:{call.tool.lower()}", f"t:{call.role}"}
-    if call.role == SHELL:
-        found |= {"t:write", "t:read"}
-    for act in call.acts:
-        for view in act.views:
-            if view:
-                name = name_of(view[0])
-                found.add(f"c:{name}")
-                words = in_full(name, view)[1:12]
-                found.update(f"c:{name} {word}" for word in words if not is_option(word))
-                found.update("a:" + word for word in view[:50])
-        for path in act.paths:
-            found.update(glob.marks(path))
-        found.update("w:" + token for token in tokens(act.text))
-    return found
-
-
-def rules_for_call(
-    call: ParsedCall, index: dict[str, list[int]], rule_at: Callable[[int], CompiledRule]
-) -> list[CompiledRule]:
-    """The rules that a call would break, in the order they are kept; `rule_at` is asked for those
-    alone that the index names."""
-    numbers = {number for mark in marks(call) for number in index.get(mark, ())}
-    found = (rule_at(number) for number in sorted(numbers))
-    return [rule for rule in found if rule.get("level") != OFF and breaks(rule, call)]
-
-
-def index_of(rules: Iterable[CompiledRule]) -> dict[str, list[int]]:
-    """Where each rule is found."""
-    found: dict[str, list[int]] = {}
-    for number, rule in enumerate(rules):
-        for anchor in dict.fromkeys(anchors(rule)):
-            found.setdefault(anchor, []).append(number)
-    return found
-
-
-# --- The compiled rules of a project as one file, made so that a look reads little of it.
-#
-# The first line is JSON with the index; behind it every rule stands on a line of its own, found by
-# where it begins. So a hook that starts for one call parses the index and the rules that may hold,
-# and nothing else, however many there are. A file of another version is no file. A leaf.
-
-
-VERSION = 1
-FOLDER = "compiled-rules"
-"""Below home: one file for each project, and what hooks remember of a turn."""
-_LONGEST = 120
-
-
-def rule_file_name(root: str) -> str:
-    """The file's name for a project's root; what it was cut from stands in the file."""
-    name = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in root)
-    number = 0
-    for sign in root.encode("utf-8", "surrogateescape"):
-        number = (number * 131 + sign) % (1 << 61)
-    return f"{name[-_LONGEST:]}-{number:016x}"
-
-
-def pack_rules(root: str, folder: str, rules: Sequence[CompiledRule], by: str = "") -> bytes:
-    """The file's bytes; `by` is the version that compiled the rules."""
-    lines = [json.dumps(rule, ensure_ascii=False, separators=(",", ":")).encode() for rule in rules]
-    places: list[int] = []
-    at = 0
-    for line in lines:
-        places.append(at)
-        at += len(line) + 1
-    head = {"v": VERSION, "root": root, "folder": folder, "at": places, "index": index_of(rules)}
-    head["by"] = by
-    first = json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode()
-    return b"\n".join([first, *lines, b""])
-
-
-class PackedRules:
-    """A compiled file, read: the index, and each rule when it is asked for."""
-
-    __slots__ = ("_body", "_places", "by", "folder", "index", "root")
-
-    def __init__(self, data: bytes) -> None:
-        """ValueError where this is no such file."""
-        first, _, self._body = data.partition(b"\n")
-        head = json.loads(first)
-        if not isinstance(head, dict) or head.get("v") != VERSION:  # pyright: ignore[reportUnknownMemberType]
-            raise ValueError("not a file of compiled rules")
-        self.root: str = str(head["root"])  # pyright: ignore[reportUnknownArgumentType]
-        self.folder: str = str(head["folder"])  # pyright: ignore[reportUnknownArgumentType]
-        self.by: str = str(head.get("by", ""))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
-        self.index: dict[str, list[int]] = head["index"]
-        self._places: list[int] = head["at"]
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def rule_at(self, number: int) -> CompiledRule:
-        start = self._places[number]
-        return json.loads(self._body[start : self._body.index(b"\n", start)])
-
-
 # --- What the model is shown of a rule: the user's own words, whose they are, and what to do now.
 #
 # In place of the result of a call that was held, or beside the result of one that had left
@@ -395,6 +261,10 @@ class PackedRules:
 USER, TEAMS, UNVERIFIED = "user", "team", "unverified"
 _HELD = "Not run yet: this call goes against a rule from memory."
 _BLOCKED = "Not run: a rule of the user's forbids this call."
+WAITS = (
+    "Not run: a call before it in this answer was held by a rule. Make it again where it is still "
+    "wanted."
+)
 _AFTER = (
     "This call goes against a rule from memory, and was not held back. If it ran, put right what "
     "it did where that matters. Keep to the rule from here on."

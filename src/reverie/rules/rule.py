@@ -8,20 +8,22 @@ When a memory applies, as its head says it, by hand or by a model.
     level: ask
 
 or the same in one line, `applies_to: {command: git push, has: --force|-f}`. Every value may be one,
-several with commas between, or a list. All that is named must be there: of several commands, paths
-or words one, of `has` each, and of `lacks` one must be missing. Without `applies_to` a rule is read
-from its sentence; `applies_to: none` says that it never is. Nothing here raises for what a head
-holds: what is wrong is a fault in words.
+several with commas between, or a list; `|` in a value means either, in every key (`\\|` is the sign
+itself). All keys must fit: of several commands, paths or words one, of `has` each, and of `lacks`
+one must be missing. Without `applies_to` a rule is read from its sentence; `applies_to: none` says
+that it never is. Reading raises nothing: what is wrong is a fault in words, and `refuse_faults`
+keeps a new one from being saved.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from reverie.errors import InvalidInput
 from reverie.light import dataclass
 from reverie.rules.calls import OTHER, SHELL
 from reverie.rules.match import ASK, BLOCK, LEVELS, REMIND, CompiledRule, is_command, kind_of
-from reverie.rules.shell_commands import commands
+from reverie.text.shell_commands import commands
 from reverie.topics.frontmatter import Frontmatter, parse_frontmatter
 from reverie.topics.manifest import SAID
 
@@ -40,6 +42,7 @@ KEYS = {
     "subcommand": "subcommands",
     "has": "has",
     "lacks": "lacks",
+    "unless": "unless",
     "path": "paths",
     "paths": "paths",
     "file_type": "types",
@@ -48,7 +51,7 @@ KEYS = {
 }
 """The keys below `applies_to`, and what they are kept as. `command` may also hold `program`,
 `subcommand`, `has` and `lacks` below it."""
-_SHOWN = ("tool", "command", "has", "lacks", "paths", "words", "file_type")
+_SHOWN = ("tool", "command", "has", "lacks", "unless", "paths", "words", "file_type")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +79,38 @@ def read(front: Frontmatter) -> RuleHead:
         if known is None:
             faults.append(f"`{APPLIES}` has no `{key[:40]}`: {', '.join(_SHOWN)}")
             continue
-        conditions[known] = conditions.get(known, []) + value
+        parts = {text: _alternatives(known, text) for text in value}
+        faults += [f"`{key}` has an empty choice: `{t[:80]}`" for t, p in parts.items() if "" in p]
+        several = known in ("has", "lacks")  # a list of these means all; each may have choices
+        given = value if several else [one for part in parts.values() for one in part]
+        conditions[known] = conditions.get(known, []) + given
     rule = compile_conditions(conditions)
     faults += faults_of(rule)
     return RuleHead(rule, given=True, never=not rule or bool(faults), faults=tuple(faults))
+
+
+def either(text: str) -> list[str]:
+    """The choices of a value, by `|`."""
+    parts = text.replace("\\|", "\0").split("|")
+    return [part.strip().replace("\0", "|") for part in parts]
+
+
+def _alternatives(key: str, text: str) -> list[str]:
+    if key == "words" and "||" in text:  # code
+        return [text]
+    spared = "!" if key == "paths" and text.startswith("!") else ""
+    return [spared + one for one in either(text.removeprefix(spared))]
+
+
+def refuse_faults(key: str, data: bytes, before: bytes = b"") -> None:
+    """Raise InvalidInput where a head names calls in a way that can never match, unless it did so
+    before: what an older version saved can still be edited."""
+    if APPLIES.encode() not in data:
+        return
+    faults = read(parse_frontmatter(data)).faults
+    if faults and faults != read(parse_frontmatter(before)).faults:
+        do = f"Change `{APPLIES}` in the frontmatter, or write `{APPLIES}: {NONE}`"
+        raise InvalidInput(f"Invalid {APPLIES}: {faults[0]}", where=key, do=do)
 
 
 def level_of(front: Frontmatter) -> str:
@@ -179,8 +210,10 @@ def compile_conditions(conditions: Mapping[str, Iterable[str]]) -> CompiledRule:
     if lines := _lines(conditions):
         rule["commands"] = lines
     for key in ("has", "lacks"):
-        if some := [_choices(one) for one in conditions.get(key, ())]:
+        if some := _join_forms([_choices(one) for one in conditions.get(key, ())]):
             rule[key] = some
+    if spared := [words for one in conditions.get("unless", ()) if (words := words_of(one))]:
+        rule["unless"] = spared
     named = list(conditions.get("paths", ()))
     if given := [one for one in named if not one.startswith("!")]:
         rule["paths"] = given
@@ -202,7 +235,24 @@ def _lines(conditions: Mapping[str, Iterable[str]]) -> list[list[str]]:
 
 
 def _choices(text: str) -> list[list[str]]:
-    return [words for one in text.split("|") if (words := one.split())] or [[text]]
+    return [words for one in either(text) if (words := one.split())] or [[text]]
+
+
+def _join_forms(groups: list[list[list[str]]]) -> list[list[list[str]]]:
+    """Join an option and its one letter: a list of `--force` and `-f` means either of them."""
+    found: list[list[list[str]]] = []
+    for group in groups:
+        pairs = ((known, *sorted((known[0][0], group[0][0]), key=len)) for known in found)
+        same = [
+            known
+            for known, short, long in pairs
+            if long.startswith(f"-{short}") and short[0] == "-" and len(short) == 2
+        ]
+        if same:
+            same[0].extend(group)
+        else:
+            found.append(group)
+    return found
 
 
 def words_of(line: str) -> list[str]:
@@ -230,6 +280,12 @@ def faults_of(rule: CompiledRule) -> list[str]:
         for one in rule.get("spared", ())
         if one in rule.get("paths", ())
     ]
+    ends = [one.lower().rpartition("*.")[1:] for one in rule.get("paths", ())]
+    types = rule.get("types", ())
+    if types and ends and all(sign and one.isalnum() and one not in types for sign, one in ends):
+        found.append("it can never hold: its paths and its file types exclude each other")
+    spaced = [one for one in (*rule.get("tools", ()), *rule.get("types", ())) if " " in one]
+    found += [f"it can never hold: `{one[:80]}` has a space" for one in spaced]
     long = [one for one in rule.get("paths", ()) if len(one) >= MAX_VALUE]
     found += [f"its pattern has {MAX_VALUE} characters or more" for _ in long[:1]]
     return found

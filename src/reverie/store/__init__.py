@@ -34,6 +34,7 @@ __getattr__ = offered(
         "recall.index": "HitKind INDEX_NAME MAX_INDEXED RecallHit RecallIndex",
         "recall.memories": "RefreshResult",
         "rules": "RuleStore compile_written list_rules",
+        "rules_ledger": "BLOCKED BROKEN CHANGED HELD MATCHED RuleCounts offer_of offers",
         "transaction": "AlreadyLanded FENCES Fenced JobFence MAX_JOBS PLAN enter finish "
         "is_committed is_planned land record",
     },

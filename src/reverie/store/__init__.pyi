@@ -91,6 +91,14 @@ from reverie.store.recall.memories import RefreshResult as RefreshResult
 from reverie.store.rules import RuleStore as RuleStore
 from reverie.store.rules import compile_written as compile_written
 from reverie.store.rules import list_rules as list_rules
+from reverie.store.rules_ledger import BLOCKED as BLOCKED
+from reverie.store.rules_ledger import BROKEN as BROKEN
+from reverie.store.rules_ledger import CHANGED as CHANGED
+from reverie.store.rules_ledger import HELD as HELD
+from reverie.store.rules_ledger import MATCHED as MATCHED
+from reverie.store.rules_ledger import RuleCounts as RuleCounts
+from reverie.store.rules_ledger import offer_of as offer_of
+from reverie.store.rules_ledger import offers as offers
 from reverie.store.transaction import FENCES as FENCES
 from reverie.store.transaction import MAX_JOBS as MAX_JOBS
 from reverie.store.transaction import PLAN as PLAN

@@ -242,6 +242,11 @@ class MemoryStore:
         review: alone where it would command or tell of the user, else beside a marked file without
         a pointer; or only as that file, where it is one of many (`queues`). `group` is a step
         that goes on."""
+        by_hand = origin.kind in ("save", "edit") and not origin.session
+        if by_hand and b"applies_to" in data:  # an extraction keeps the memory, without its rule
+            from reverie.rules.rule import refuse_faults
+
+            refuse_faults(key, data, self.folder.bytes_of(key) if self.folder.exists(key) else b"")
         text = data.decode("utf-8", "replace")
         trusted = reviewed or origin.trust is not Trust.UNTRUSTED
         evidence = () if trusted else self.waits(key, data)

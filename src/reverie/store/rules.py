@@ -24,28 +24,21 @@ from reverie import __version__
 from reverie.errors import NotFound, ReverieError, StoreError
 from reverie.light import dataclass
 from reverie.rules import rule as reading
-from reverie.rules import rule_set
-from reverie.rules.match import (
-    ASK,
-    BLOCK,
-    FOLDER,
-    OFF,
-    CompiledRule,
-    PackedRules,
-    pack_rules,
-    rule_file_name,
-)
+from reverie.rules.match import ASK, BLOCK, OFF, CompiledRule
 from reverie.rules.rule import contradictions, faults_in
+from reverie.rules.rule_file import FOLDER, PERSONAL, PackedRules, pack_rules, rule_file_name
 from reverie.rules.rule_set import (
     CONDITIONS,
-    MATCHED,
-    RuleCounts,
     RuleSet,
     compile_rule,
     conditions_of,
+    final_calls,
 )
+from reverie.store import rules_ledger
 from reverie.store.files import Folder
+from reverie.store.home import personal_project
 from reverie.store.memory_store import MemoryStore
+from reverie.store.rules_ledger import MATCHED, RuleCounts
 from reverie.text.format import utc_day
 from reverie.topics import frontmatter
 from reverie.topics.entry import TEAM, TopicFile, is_topic
@@ -58,9 +51,13 @@ MAX_LEDGER = 512 * 1024
 MAX_HEAD = MAX_BYTES + len(BOM) + 4_096
 """Bytes of a memory that are read for its rule: the head, and the sentence behind it."""
 MAX_FILE = 64 * 1024 * 1024
-COMPILER = f"{__version__}.1"
+COMPILER = f"{__version__}.2"
 """Who compiled: what another one made is compiled again, since it may have read it otherwise.
 The last number goes up where rules are read otherwise between two versions."""
+
+
+def _file(root: str) -> str:
+    return f"{FOLDER}/{rule_file_name(root)}"
 
 
 def compile_written(memories: MemoryStore, root: Path) -> None:
@@ -78,7 +75,7 @@ class RuleStore:
     def __init__(self, memories: MemoryStore, root: Path) -> None:
         self._memories = memories
         self._root = str(root)
-        self._name = f"{FOLDER}/{rule_file_name(self._root)}"
+        self._name = _file(self._root)
         self._stamp: tuple[object, ...] | None = None
         self._book = RuleSet(())
 
@@ -123,7 +120,7 @@ class RuleStore:
         self._files.write(f"{self._name}.rules", self._pack_rules(rules), durable=False)
 
     def _pack_rules(self, rules: Sequence[CompiledRule]) -> bytes:
-        return pack_rules(self._root, str(self._memories.root), rules, COMPILER)
+        return pack_rules(self._root, str(self._memories.root), rules, COMPILER, final_calls())
 
     def _exists(self, key: str) -> bool:
         return self._memories.folder.exists(key)
@@ -138,6 +135,20 @@ class RuleStore:
             return [found.rule_at(number) for number in range(len(found))]
         except (NotFound, StoreError, ValueError, LookupError, TypeError):
             return None
+
+    def read_personal(self) -> RuleSet:
+        """The rules of the user's own memory as they were compiled last: they hold everywhere.
+        Their files are named below `personal/`."""
+        root = str(personal_project(self._files.root))
+        if root == self._root:
+            return RuleSet(())
+        try:
+            found = PackedRules(self._files.read(f"{_file(root)}.rules", MAX_FILE))
+            rules = [found.rule_at(number) for number in range(len(found))]
+        except (NotFound, StoreError, ValueError, LookupError, TypeError):
+            return RuleSet(())
+        there = [r for r in rules if Path(found.folder, r.get("file", "")).exists()]
+        return RuleSet([{**rule, "file": f"{PERSONAL}{rule.get('file', '')}"} for rule in there])
 
     def _is_compiled(self) -> bool:
         return self._files.exists(f"{self._name}.rules")
@@ -209,11 +220,12 @@ class RuleStore:
 
     def count(self, events: Iterable[tuple[str, str]], at: float, session: str = "") -> None:
         """Add what happened: pairs of a rule's file and an event. A full disk loses a count."""
+        own = _file(str(personal_project(self._files.root)))
         with contextlib.suppress(StoreError):
             for file, event in events:
-                self._files.append_line(
-                    f"{self._name}.ledger", rule_set.line(file, event, at, session)
-                )
+                name = own if file.startswith(PERSONAL) else self._name
+                line = rules_ledger.line(file.removeprefix(PERSONAL), event, at, session)
+                self._files.append_line(f"{name}.ledger", line)
 
     def counts(self) -> dict[str, RuleCounts]:
         """What the rules did so far."""
@@ -222,10 +234,12 @@ class RuleStore:
             data = self._files.read(key, MAX_FILE)
         except (NotFound, StoreError):
             return {}
-        found = rule_set.sum_by_rule(data)
+        found = rules_ledger.sum_by_rule(data)
         if len(data) > MAX_LEDGER:
             with contextlib.suppress(StoreError):
-                self._files.write(key, rule_set.compact_ledger(list(found.values())), durable=False)
+                self._files.write(
+                    key, rules_ledger.compact_ledger(list(found.values())), durable=False
+                )
         return found
 
 

@@ -17,6 +17,7 @@ __getattr__ = offered(
         "markdown": "spans",
         "periods": "closeness",
         "safety": "NAME clean find frame inside line neutralize_markup reveal strip",
+        "shell_commands": "MAX_COMMANDS commands",
         "stems": "stem",
         "tokens": "LONGEST terms",
     },

@@ -29,11 +29,10 @@ from reverie.agent.builder import open_agent
 from reverie.apps.cli.recall import by_user
 from reverie.concurrency import BackgroundCall
 from reverie.memory.check import set_level
-from reverie.rules import rule_set
-from reverie.rules.rule_set import RuleSuggestion, offers
 from reverie.session.rules import ProjectRules
 from reverie.session.turn import TurnEvent, TurnResult
 from reverie.store.memory_store import MemoryStore
+from reverie.store.rules_ledger import DECLINED, RuleSuggestion, offers
 from reverie.toolbox.permissions import PermissionAnswer, Question
 from reverie.toolbox.tool import Registry
 from reverie.world import Model, Notice
@@ -306,5 +305,5 @@ def _raise_level(memories: MemoryStore, offer: RuleSuggestion) -> str:
 
 
 def _decline_offer(rules: ProjectRules, offer: RuleSuggestion, *, now: float) -> str:
-    rules.store.count([(offer.file, rule_set.DECLINED)], now)
+    rules.store.count([(offer.file, DECLINED)], now)
     return f"{offer.file} stays as it is: `reverie memory rules level` changes it at any time"

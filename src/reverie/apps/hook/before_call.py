@@ -7,11 +7,12 @@ reason, or with nothing, and then the call goes its way. It starts for every cal
 matcher alone (leaf modules, not the engine) and of the compiled rules only what the index names.
 They are found by the working folder in the event and REVERIE_HOME.
 
-A rule that reminds holds a call once in a turn of the user's, and at most three rules do; what was
-held is kept in a small file for each session. A folder may have come from anybody: a `.git` that
-only claims to be a worktree of another repository has no rules of that one, and no pipe or endless
-file is waited for. Whatever goes wrong here, the call is not held: an
-agent must not stand still because a file could not be read.
+A rule that reminds holds a call once in a turn of the user's, and at most three rules do, unless
+the call cannot be taken back; calls behind a held one of the same answer wait. What was held is
+kept in a small file for each session. Rules of the user's own memory hold in every project. A
+folder may have come from anybody: a `.git` that only claims to be a worktree of another repository
+has no rules of that one, and no pipe or endless file is waited for. Whatever goes wrong here, the
+call is not held: an agent must not stop because a file could not be read.
 """
 
 from __future__ import annotations
@@ -76,57 +77,78 @@ def answer_event(event: dict[str, Any]) -> dict[str, Any] | None:
     """What to answer to an event, or nothing."""
     home, cwd = _home(), os.path.realpath(str(event.get("cwd") or os.getcwd()))
     _leaves()
-    from reverie.rules.match import FOLDER, PackedRules, rule_file_name
+    from reverie.rules.rule_file import FOLDER, PERSONAL, PackedRules, rule_file_name
 
     folder = os.path.join(home, FOLDER)
+    sources: list[
+        tuple[Any, str, str]
+    ] = []  # rules, their ledger, what stands before a file's name
     for root in _roots(cwd):
         path = os.path.join(folder, rule_file_name(root))
-        data = _read(path + ".rules", MAX_RULES)
-        if data is not None:
-            rules = PackedRules(data)
-            if rules.root == root:
-                return _decide(event, rules, path, folder, cwd)
-    return None
+        data = None if sources else _read(path + ".rules", MAX_RULES)
+        if data is not None and (rules := PackedRules(data)).root == root:
+            sources.append((rules, path + ".ledger", ""))
+    own = os.path.join(home, "projects", "personal")
+    path = os.path.join(folder, rule_file_name(own))
+    if (data := _read(path + ".rules", MAX_RULES)) is not None:
+        try:
+            sources.append((PackedRules(data), path + ".ledger", PERSONAL))
+        except (ValueError, LookupError, TypeError):
+            sys.stderr.write("reverie: the rules of your own memory cannot be read\n")
+    return _decide(event, sources, folder, cwd) if sources else None
 
 
 def _decide(
-    event: dict[str, Any], rules: Any, path: str, folder: str, cwd: str
+    event: dict[str, Any], sources: list[tuple[Any, str, str]], folder: str, cwd: str
 ) -> dict[str, Any] | None:
     from reverie.rules.calls import CallContext, parse
-    from reverie.rules.match import ASK, BLOCK, REMIND, rules_for_call
+    from reverie.rules.match import ASK, BLOCK, REMIND, WAITS, is_irrevocable
+    from reverie.rules.rule_file import rules_for_call
 
-    place = CallContext(cwd, rules.root, os.path.expanduser("~"), os.path.realpath)
-    call = parse(str(event.get("tool_name") or ""), event.get("tool_input"), place)
-    found: list[Any] = [
-        rule
-        for rule in rules_for_call(call, rules.index, rules.rule_at)
-        if os.path.exists(os.path.join(rules.folder, rule.get("file", "")))
-    ]
+    tool, given = str(event.get("tool_name") or ""), event.get("tool_input")
+    held = _ShownRules(folder, event)
+    found: list[Any] = []
+    log: list[tuple[str, str, str]] = []
+    final = False
+    for rules, ledger, prefix in sources:
+        root = _roots(cwd)[-1] if prefix else rules.root
+        place = CallContext(
+            cwd, root, os.path.expanduser("~"), os.path.realpath, None if prefix else _project_of
+        )
+        call = parse(tool, given, place)
+        for rule in rules_for_call(call, rules.index, rules.rule_at):
+            if os.path.exists(os.path.join(rules.folder, rule.get("file", ""))):
+                final = final or is_irrevocable(call, rules.final)
+                found.append({**rule, "file": prefix + rule.get("file", ""), "ledger": ledger})
     if not found:
-        return None
+        return _answer("deny", WAITS) if held.is_behind() else None
     from reverie.rules.match import rules_text
 
-    session = str(event.get("session_id") or "")
-    held = _ShownRules(folder, session, str(event.get("transcript_path") or ""), _call_hash(event))
+    held.begin_turn()
     blocks, asks, reminds = (
         [rule for rule in found if rule["level"] == level] for level in (BLOCK, ASK, REMIND)
     )
     fresh = [rule for rule in reminds if rule["file"] not in held.files]
-    fresh = fresh[: max(0, MAX_HELD - len(held.files))]
-    log = [(rule["file"], "matched") for rule in found]
-    log += [(rule["file"], "broken") for rule in reminds if rule["file"] in held.files]
+    fresh = fresh if final else fresh[: max(0, MAX_HELD - len(held.files))]
     decision, shown = ("ask", asks) if asks else ("", [])
     if blocks or fresh:
         decision, shown = "deny", blocks + fresh
-    held.add([rule["file"] for rule in fresh])
-    log += [(rule["file"], _DID[rule["level"]]) for rule in shown]
-    _count(path + ".ledger", log, session)
-    if not decision:
-        return None
+    elif held.is_behind():
+        return _answer("deny", WAITS)
+    log += [(rule["ledger"], rule["file"], "matched") for rule in found]
+    log += [(rule["ledger"], rule["file"], _DID[rule["level"]]) for rule in shown]
+    if decision != "deny":  # it runs, whether it was held before or three others were
+        log += [(rule["ledger"], rule["file"], "broken") for rule in reminds]
+    held.add([rule["file"] for rule in fresh], decision == "deny")
+    _count(log, held.session)
+    return _answer(decision, rules_text(shown, asks=decision == "ask")) if decision else None
+
+
+def _answer(decision: str, reason: str) -> dict[str, Any]:
     return {
         "hookEventName": "PreToolUse",
         "permissionDecision": decision,
-        "permissionDecisionReason": rules_text(shown, asks=decision == "ask"),
+        "permissionDecisionReason": reason,
     }
 
 
@@ -153,6 +175,12 @@ def _roots(cwd: str) -> list[str]:
         if above == folder:
             return [cwd]
         folder = above
+
+
+def _project_of(path: str) -> str:
+    """The root of the repository that a path is in, "" outside of one."""
+    roots = _roots(path)
+    return roots[0] if os.path.lexists(os.path.join(roots[-1], ".git")) else ""
 
 
 def _main_root(git: str) -> list[str]:
@@ -197,32 +225,59 @@ class _ShownRules:
     very call that was held, made again soon, is the model's answer to that, whatever words stand
     there by now."""
 
-    def __init__(self, folder: str, session: str, transcript: str, call: str) -> None:
-        name = "".join(sign for sign in session if sign.isalnum() or sign in "-_")[:80]
+    def __init__(self, folder: str, event: dict[str, Any]) -> None:
+        self.session = str(event.get("session_id") or "")
+        name = "".join(sign for sign in self.session if sign.isalnum() or sign in "-_")[:80]
         self._path = os.path.join(folder, f"held-{name}.json") if name else ""
-        self._turn = _turn(transcript)
-        self._call = call
+        self._transcript = str(event.get("transcript_path") or "")
+        self._event = event
+        self._turn = self._call = ""
         self.files: list[str] = []
-        found: Any = {}
+        found: Any
         try:
             found = json.loads(_read(self._path, MAX_EVENT) or b"{}") if self._path else {}
         except ValueError:
-            return
-        kept: dict[str, Any] = found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
-        again = kept.get("call") == call and time.time() - float(kept.get("at") or 0) < SOON
+            found = {}
+        self._kept: dict[str, Any] = found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownMemberType]
+        self._is_soon = time.time() - float(self._kept.get("at") or 0) < SOON
+
+    def is_behind(self) -> bool:
+        """Whether a call before this one in the same answer was held, as far as the client's
+        transcript tells."""
+        own, held = str(self._event.get("tool_use_id") or ""), str(self._kept.get("id") or "")
+        if not own or not held or own == held or not self._is_soon:
+            return False
+        answers: dict[str, list[str]] = {}
+        for row in (_read(self._transcript, TAIL, end=True) or b"").split(b"\n"):
+            if b'"tool_use"' in row and (held.encode() in row or own.encode() in row):
+                message: Any = json.loads(row).get("message") or {}
+                ids = [str(one.get("id")) for one in message.get("content") or () if "id" in one]
+                answers.setdefault(str(message.get("id")), []).extend(ids)
+        return any(
+            held in ids and own in ids and ids.index(held) < ids.index(own)
+            for ids in answers.values()
+        )
+
+    def begin_turn(self) -> None:
+        """Take over what was shown in this turn."""
+        kept, self._turn, self._call = self._kept, _turn(self._transcript), _call_hash(self._event)
+        again = kept.get("call") == self._call and self._is_soon
         if again or kept.get("turn") in ("", self._turn):
             self.files = [str(one) for one in kept.get("files", ())]
 
-    def add(self, files: list[str]) -> None:
+    def add(self, files: list[str], denies: bool) -> None:
         """Keep what is shown now; and that what was shown before belongs to this turn."""
         self.files += files
-        call = self._call if files else ""  # one that was let through is no answer next time
-        if not self._path or not self.files:
+        if not self._path or not (self.files or denies):
             return
+        kept = {"turn": self._turn, "files": self.files, "at": time.time()}
+        kept["call"] = (
+            self._call if files else ""
+        )  # one that was let through is no answer next time
+        kept["id"] = str(self._event.get("tool_use_id") or "") if denies else ""
         temporary = f"{self._path}.{os.getpid()}"
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w") as file:
-            kept = {"turn": self._turn, "files": self.files, "call": call, "at": time.time()}
             json.dump(kept, file)
         os.replace(temporary, self._path)
 
@@ -245,18 +300,18 @@ def _turn(transcript: str) -> str:
     return ""
 
 
-def _count(path: str, events: list[tuple[str, str]], session: str) -> None:
+def _count(events: list[tuple[str, str, str]], session: str) -> None:
+    """Add what happened to the ledger of each rule."""
     now = round(time.time())
-    rows = [
-        json.dumps({"at": now, "rule": file, "event": event, "session": session}) + "\n"
-        for file, event in events
-    ]
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        with os.fdopen(handle, "ab") as file:
-            file.write("".join(rows).encode())
-    except OSError:
-        return
+    for path, file, event in events:
+        name = file.removeprefix("personal/")
+        row = json.dumps({"at": now, "rule": name, "event": event, "session": session}) + "\n"
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            with os.fdopen(handle, "ab") as kept:
+                kept.write(row.encode())
+        except OSError:
+            return
 
 
 if __name__ == "__main__":

@@ -28,12 +28,12 @@ from reverie.memory.check import fix_memory, plan_fix
 from reverie.reports.doctor import FIX, DoctorRun
 from reverie.reports.plots import bar, spark
 from reverie.reports.timeline import Values
-from reverie.rules.rule_set import MATCHED
 from reverie.session.open_memory import find_memory
 from reverie.settings.schema import camel
 from reverie.settings.sources import LoadedSettings
 from reverie.store.approvals import change_flag, change_setting
 from reverie.store.rules import list_rules
+from reverie.store.rules_ledger import MATCHED
 from reverie.text.format import number, plural, utc_day
 
 DAYS = 14

@@ -18,7 +18,7 @@ from reverie.consolidation import branch as branches
 from reverie.errors import InvalidInput, NotFound
 from reverie.rules import rule
 from reverie.rules.match import REMIND
-from reverie.rules.rule_set import BROKEN, CHANGED, HELD, MATCHED, RuleCounts, sentence_of
+from reverie.rules.rule_set import sentence_of
 from reverie.session.dream.branch import (
     Dream,
     DreamBranch,
@@ -33,6 +33,7 @@ from reverie.store.consolidation_lock import ConsolidationLock
 from reverie.store.lock import alive
 from reverie.store.memory_store import MemoryStore, UndoOutcome
 from reverie.store.rules import RuleRow, RuleStore, applies, list_rules
+from reverie.store.rules_ledger import BROKEN, CHANGED, HELD, MATCHED, RuleCounts
 from reverie.text.format import plural
 from reverie.topics.entry import TopicFile
 from reverie.topics.trust import Trust

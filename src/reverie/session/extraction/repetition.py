@@ -14,12 +14,14 @@ from collections.abc import Sequence
 from reverie.errors import NotFound, ReverieError, StoreError
 from reverie.light import dataclass, pattern
 from reverie.rules import rule as reading
-from reverie.rules import rule_set
+from reverie.rules.literals import compile_sentence
 from reverie.rules.match import ASK
-from reverie.rules.rule_set import OFFERED, RuleCounts, compile_rule, offer_of
+from reverie.rules.rule_set import compile_rule, same_calls
 from reverie.session.extraction.trigger import NAME, UserText
 from reverie.store.memory_store import MemoryStore
 from reverie.store.rules import RuleStore
+from reverie.store.rules_ledger import DECLINED, OFFERED, RuleCounts, offer_of
+from reverie.store.rules_ledger import SAID as SAID_AGAIN
 from reverie.text.format import utc_day
 from reverie.topics.entry import TEAM, TopicFile
 from reverie.topics.manifest import SAID
@@ -71,16 +73,17 @@ def said_again(
 
 
 def _rules(memories: MemoryStore) -> list[TopicFile]:
-    """The user's own rules: feedback that nobody else brought."""
+    """The user's own rules: feedback, or what names calls, that nobody else brought."""
     found: list[TopicFile] = []
     for line in memories.folder.scan():
-        if line.type != "feedback" or line.key.startswith(f"{TEAM}/"):
+        if line.type not in reading.RULED or line.key.startswith(f"{TEAM}/"):
             continue
         try:
             one = memories.folder.read(line.key)
         except (NotFound, StoreError):
             continue
-        if not one.is_unverified and not one.is_cut:
+        about_calls = line.type == "feedback" or compile_rule(one, own=True) is not None
+        if about_calls and not one.is_unverified and not one.is_cut:
             found.append(one)
     return found
 
@@ -100,8 +103,13 @@ def _is_older(key: str, said: UserText, memories: MemoryStore, session: str) -> 
 
 
 def _find_repeated_rule(sentence: str, rules: Sequence[TopicFile]) -> TopicFile | None:
-    """The rule that a sentence says again: the one that holds most of it, and of which it holds
-    half, with "never" and "always" the same."""
+    """The rule that a sentence says again: one that names the same calls literally, or the one
+    that holds most of it, and of which it holds half, with "never" and "always" the same."""
+    literal = compile_sentence(sentence)
+    if literal is not None:  # it names the calls of a rule, in whatever words
+        same = (one for one in rules if same_calls(literal, compile_rule(one, own=True) or {}))
+        if (match := next(same, None)) is not None:
+            return match
     about = content(sentence)
     if len(about) < LEAST or not _ORDERS.search(sentence):
         return None
@@ -134,14 +142,14 @@ def _count_repeat(
     counts: RuleCounts | None = None
     if memories.project is not None:
         store = RuleStore(memories, memories.project)
-        store.count([(one.key, rule_set.SAID)], said.at, session)
+        store.count([(one.key, SAID_AGAIN)], said.at, session)
         counts = store.counts().get(one.key) if times >= OFFERED else None
     return RepeatedRule(one.key, times, said.source, _repeat_notice(changed, times, counts))
 
 
 def _repeat_notice(one: TopicFile, times: int, counts: RuleCounts | None) -> str:
     """What a person is told where a rule was said too often."""
-    if times < OFFERED or (counts is not None and counts.of(rule_set.DECLINED)):
+    if times < OFFERED or (counts is not None and counts.of(DECLINED)):
         return ""
     told = f"You have said this {times} times: {one.description or one.name}."
     rule = compile_rule(one, own=True)
