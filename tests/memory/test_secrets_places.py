@@ -8,10 +8,17 @@ from collections.abc import Iterator
 import pytest
 
 from bench.secret_texts import harmless, planted, shapes
-from reverie.secrets import rules, scan
-from reverie.secrets.names import one_byte_each, rows
-from reverie.secrets.patterns import SecretRule, compile_pattern, matches
-from reverie.secrets.plausibility import plausible, words
+from reverie.secrets import (
+    SecretRule,
+    compile_pattern,
+    matches,
+    one_byte_each,
+    plausible,
+    rows,
+    rules,
+    scan,
+    words,
+)
 
 pytestmark = [pytest.mark.spec("11.secrets"), pytest.mark.spec("7.secrets")]
 
