@@ -213,6 +213,10 @@ class MemoryStore:
             transaction.finish(self)  # it may take out the file that has these words
             known, free = self._find_same_body(body, entries.key_for(title, kind))
             if known and not key:
+                there = self.folder.read(known)
+                if there.superseded:  # said again, it holds in place of what superseded it
+                    again = there.with_value("", entries.SUPERSEDED)
+                    return self.save(known, again.data, origin, expect=digest(there.data))
                 pointed = self.folder.point(known)
                 return SaveOutcome(known, pointed if pointed.changes else None)
         made = entries.new(
@@ -272,6 +276,10 @@ class MemoryStore:
                 exclusive=exclusive,
                 pointer=trusted and pointer,
             )
+            if trusted:
+                from reverie.store.replacement import supersede  # due where a rule is saved
+
+                supersede(self, TopicFile(key, data), origin)
         return SaveOutcome(key, done, waiting)
 
     def waits(self, key: str, data: bytes) -> Sequence[CommandEvidence]:

@@ -69,7 +69,10 @@ from reverie.topics.prompt import PromptOptions as PromptOptions
 from reverie.topics.prompt import both_modes as both_modes
 from reverie.topics.prompt import section as section
 from reverie.topics.redaction import ForgetWords as ForgetWords
+from reverie.topics.supersession import frames as frames
+from reverie.topics.supersession import supersedes as supersedes
 from reverie.topics.times import file_time as file_time
+from reverie.topics.times import files_copied as files_copied
 from reverie.topics.times import files_sharing_time as files_sharing_time
 from reverie.topics.times import head_time as head_time
 from reverie.topics.times import line_times as line_times

@@ -40,6 +40,9 @@ _STEM = 60
 
 TRUST, UNVERIFIED = "trust", "unverified"
 """What the head of a memory says that does not rest on the user's word."""
+SUPERSEDED, STILL_CURRENT = "superseded", "no"
+"""The key that names the newer rule in a memory's place, and what a person sets it to who wants the
+older one to hold as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,11 @@ class TopicFile:
     def is_unverified(self) -> bool:
         """Whether its head says that nobody has confirmed it: it has no pointer until then."""
         return self.front.get(TRUST) == UNVERIFIED
+
+    @property
+    def superseded(self) -> str:
+        """The file of the newer rule that holds in its place, or ""."""
+        return superseded_by(self.front)
 
     @property
     def fault(self) -> str:
@@ -164,6 +172,12 @@ def type_of(front: Frontmatter) -> Type | Literal[""]:
         if found is not None:
             return found
     return UNTYPED
+
+
+def superseded_by(front: Frontmatter) -> str:
+    """The file of the newer rule that a head names, or ""."""
+    named = front.get(SUPERSEDED)
+    return "" if named == STILL_CURRENT else named
 
 
 def decode_text(data: bytes) -> str:

@@ -1,12 +1,11 @@
-"""One dream, from its lock to its landing.
+"""One dream, from its lock to its end.
 
 The agent is fresh: it knows no conversation, works on a copy with guarded tools, and its cost is
 counted before each request leaves. A transcript that outgrows its window is compacted like a
 session's. It ends by itself, at its limit of rounds or time, or when somebody kills it. Then its
-work is judged change by change (`memory.branch_changes`): what is wrong goes back to a model twice,
-what is still wrong is left out and told, and the rest lands or waits for review. A dream of which
-nothing lands gives the lock back as it found it. Nothing that the agent writes reaches the memory
-folder but through the landing.
+work is judged change by change (`consolidation.changes`): what is wrong goes back to a model twice,
+what is still wrong is left out and reported, and the rest is applied or waits for review. A dream
+of which nothing is applied gives the lock back as it found it.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ import reverie
 from reverie.concurrency import alone
 from reverie.consolidation import branch as branches
 from reverie.consolidation.changes import BranchVerdict, change_verdict
-from reverie.consolidation.facts import Tombstone, reasons_in
+from reverie.consolidation.reasons import Tombstone, reasons_in
 from reverie.light import dataclass
 from reverie.secrets.scanner import remove_secrets
 from reverie.session import worker as forks
@@ -229,6 +228,7 @@ class DreamRun:
         self.worker = worker = await self._spawn_worker()
         guards = replace(self.dreamer.guards, context=lambda: self._context(worker))
         tools = guards(spec, also_readable=(self.branch.work, self.library.path))
+        tools.note_shown(self.branch.work, spec.instruction, self.base.get)
         try:
             result = await forks.run(worker, spec, self.dreamer.model, tools, self._saw)
             for _ in range(0 if self.dreamer.model.capabilities.free else RETRIES):

@@ -367,7 +367,8 @@ def _twin(body: str, memories: MemoryStore) -> str:
         with contextlib.suppress(NotFound, StoreError):
             size = memories.folder.stat(key).size
             near = length <= size <= length + _HEAD
-            if near and memories.folder.read(key).body.strip() == body:
+            same = memories.folder.read(key) if near else None
+            if same is not None and not same.superseded and same.body.strip() == body:
                 return f"{key} says so already"
     return ""
 

@@ -1,6 +1,4 @@
-"""Drafts in words and files, and the daily log.
-
-Extraction in words: what a fork that has no tool to write with answers, read as drafts.
+"""Extraction in words: what a fork that has no tool to write with answers, read as drafts.
 
 A fork shares its parent's tool definitions, which are part of the provider's cache key, so none is
 added for it. Where the caller's own tools cannot write a memory, the fork answers in a fixed form:
@@ -28,6 +26,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from anyio import to_thread
@@ -43,7 +42,7 @@ from reverie.store.memory_store import MemoryStore
 from reverie.store.paths import beneath, format_path
 from reverie.text.safety import neutralize_markup
 from reverie.toolbox.file_access import EDITABLE, ConfinedFiles, WritableRoot
-from reverie.toolbox.guard import Guard, GuardLimits, Guards
+from reverie.toolbox.guard import Guard, GuardLimits, Guards, shown_files
 from reverie.toolbox.memory_tools import MemoryFileAccess, memory_tools
 from reverie.toolbox.tool import Input, Tool, ToolContext, ToolFailed, ToolOutput
 from reverie.topics import entry as entries
@@ -105,7 +104,7 @@ class DraftText:
         """One answer; what is to be said to it, or "" where it was the last."""
         asked = [_key(name) for name in _READ.findall(text)]
         written = dict(_files(text))
-        there = [key for key in written if key not in self.shown and self._read(key) is not None]
+        there = (key for key in written if content(self.memories, key) is not None)
         wanted = [key for key in dict.fromkeys((*asked, *there)) if key not in self.shown]
         if wanted:
             return self._show(wanted[:MAX_FILES])
@@ -120,7 +119,7 @@ class DraftText:
     def _show(self, keys: Iterable[str]) -> str:
         parts: list[str] = []
         for key in keys:
-            data = self.shown[key] = self._read(key)
+            data = self.shown[key] = content(self.memories, key)
             text = GONE if data is None else entries.decode_text(data)
             told = (
                 TOO_LONG if data is not None and len(data) > MAX_BYTES else neutralize_markup(text)
@@ -128,11 +127,13 @@ class DraftText:
             parts.append(f'<file name="{key}">\n{told.rstrip()}\n</file>')
         return "\n\n".join((*parts, SHOWN))
 
-    def _read(self, key: str) -> bytes | None:
-        try:
-            return self.memories.folder.bytes_of(key)
-        except (NotFound, PathRefused, StoreError):
-            return None
+
+def content(memories: MemoryStore, key: str) -> bytes | None:
+    """Return the bytes of a memory; None where it cannot be read."""
+    try:
+        return memories.folder.bytes_of(key)
+    except (NotFound, PathRefused, StoreError):
+        return None
 
 
 def _files(text: str) -> Iterable[tuple[str, bytes]]:
@@ -155,9 +156,10 @@ async def write_drafts(
     task: ExtractTask,
     memories: MemoryStore,
     most: int,
+    shown: str = "",
 ) -> DraftText:
-    """Ask the fork, show it what it wants to see, and read what it wrote."""
-    found = DraftText(memories)
+    """Ask the fork, show it the files it asks for, and read what it wrote; `shown` has some."""
+    found = DraftText(memories, {**shown_files(shown, partial(content, memories))})
     denials: list[str] = []
     await child.instruct(instruction + IN_WORDS)
     for _ in range(max(2, most)):

@@ -83,7 +83,7 @@ def _rules(memories: MemoryStore) -> list[TopicFile]:
         except (NotFound, StoreError):
             continue
         about_calls = line.type == "feedback" or compile_rule(one, own=True) is not None
-        if about_calls and not one.is_unverified and not one.is_cut:
+        if about_calls and not (one.is_unverified or one.superseded or one.is_cut):
             found.append(one)
     return found
 

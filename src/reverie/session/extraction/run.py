@@ -36,7 +36,13 @@ from reverie.session.extraction.acceptance import (
     format_reasons,
 )
 from reverie.session.extraction.drafts import MemoryDraft, PrivateGuard
-from reverie.session.extraction.trigger import NAME, NewMessages, head_text, recalled_texts
+from reverie.session.extraction.trigger import (
+    NAME,
+    NewMessages,
+    head_text,
+    recalled_texts,
+    shown_texts,
+)
 from reverie.session.worker import Fork, Worker
 from reverie.store import transaction
 from reverie.store.memory_store import MemoryStore
@@ -162,6 +168,9 @@ async def run(
     if ground.world.model is not None and not (by_rules or layer.tools(view) & set(layer.WRITERS)):
         return await _in_words(child, spec, view, fresh, ground)
     guard = PrivateGuard.of(ground.guards, spec)
+    await to_thread.run_sync(
+        guard.note_shown, memories.root, shown_texts(view), partial(drafts.content, memories)
+    )
     try:
         done = await forks.run(
             child, spec, ground.world.model, guard, guard.begin_round, lambda: guard.done
@@ -187,7 +196,7 @@ async def _in_words(
     if model is None or not isinstance(task, ExtractTask):  # pragma: no cover - asked before
         raise NotAvailable("there is no model to run a background agent with", where=NAME)
     found = await drafts.write_drafts(
-        child, model, spec.instruction, task, ground.memories, spec.rounds
+        child, model, spec.instruction, task, ground.memories, spec.rounds, shown_texts(view)
     )
     heard = partial(acceptance.heard_words, view, fresh)
     return ExtractionRun(found.drafts, heard, "", found.rounds, found.denials)
@@ -207,7 +216,9 @@ def _task(
         since=fresh.since,
         times=tuple((one.source, one.at) for one in words),
         memories=tuple(
-            KnownMemory(one.key, one.type, one.name, one.description, one.modified)
+            KnownMemory(one.key, one.type, "", "", one.modified)  # its name alone is taken
+            if one.superseded
+            else KnownMemory(one.key, one.type, one.name, one.description, one.modified)
             for one in records
         ),
         injected=tuple(recalled_texts(view)),

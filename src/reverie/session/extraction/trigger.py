@@ -363,6 +363,12 @@ def recalled_texts(view: View) -> list[str]:
     ]
 
 
+def shown_texts(view: View) -> str:
+    """Return what recall put into this conversation and still stands there."""
+    items = (item for item in view.items if item.kind == "attached")
+    return "\n".join(piece.block.get("text") for item in items for piece in item.pieces)
+
+
 def head_text(view: View) -> str:
     """What stands in the head, without the lines that only say which file it is from."""
     if view.head is None:
