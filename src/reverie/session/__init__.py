@@ -23,10 +23,9 @@ __getattr__ = offered(
         "extraction.past_sessions": "PastSession RunBudget learn lessons",
         "extraction.repetition": "said_again",
         "extraction.run": "ExtractionContext consider guards_at",
-        "extraction.trigger": "NAME UserText extraction_prompt fresh is_listed saved_since "
-        "turns_since user_words why_not_due",
+        "extraction.trigger": "NAME UserText asks_now extraction_prompt fresh is_listed "
+        "saved_since turns_since user_words why_not_due",
         "hooks": "EVENTS Hook HookEvent Hooks MAX_CONTEXT MAX_OUTPUT hooks_for load_hooks",
-        "host": "AFTER_A_TURN",
         "jobs": "Jobs process_limit",
         "library": "NoDisk SessionDisk SessionLibrary",
         "loop": "BEGIN ROUND TurnState run_turn",
@@ -41,6 +40,7 @@ __getattr__ = offered(
         "recall.recall": "Recall",
         "recall.selection": "RecallHistory begins_turn is_noise selector_for spoken_text words",
         "recall.verification": "CheckedClaim LATE Repository line",
+        "report": "tokens_until_collapse",
         "request_head": "git_state_lines project_at surroundings thinking_options",
         "restoration": "RESTORED",
         "rules": "ProjectRules TurnRules",

@@ -60,6 +60,7 @@ from reverie.session.extraction.run import consider as consider
 from reverie.session.extraction.run import guards_at as guards_at
 from reverie.session.extraction.trigger import NAME as NAME
 from reverie.session.extraction.trigger import UserText as UserText
+from reverie.session.extraction.trigger import asks_now as asks_now
 from reverie.session.extraction.trigger import extraction_prompt as extraction_prompt
 from reverie.session.extraction.trigger import fresh as fresh
 from reverie.session.extraction.trigger import is_listed as is_listed
@@ -75,7 +76,6 @@ from reverie.session.hooks import HookEvent as HookEvent
 from reverie.session.hooks import Hooks as Hooks
 from reverie.session.hooks import hooks_for as hooks_for
 from reverie.session.hooks import load_hooks as load_hooks
-from reverie.session.host import AFTER_A_TURN as AFTER_A_TURN
 from reverie.session.jobs import Jobs as Jobs
 from reverie.session.jobs import process_limit as process_limit
 from reverie.session.library import NoDisk as NoDisk
@@ -124,6 +124,7 @@ from reverie.session.recall.verification import LATE as LATE
 from reverie.session.recall.verification import CheckedClaim as CheckedClaim
 from reverie.session.recall.verification import Repository as Repository
 from reverie.session.recall.verification import line as line
+from reverie.session.report import tokens_until_collapse as tokens_until_collapse
 from reverie.session.request_head import git_state_lines as git_state_lines
 from reverie.session.request_head import project_at as project_at
 from reverie.session.request_head import surroundings as surroundings

@@ -13,9 +13,8 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -23,11 +22,13 @@ from shutil import rmtree
 from typing import Any, TypeVar
 
 import reverie
+from reverie import programs
 from reverie.apps.cli.output import note
 from reverie.errors import InvalidInput, ReverieError, StoreError, WriteFailed
 from reverie.settings.catalog import Settings
 from reverie.settings.sources import environment
 from reverie.store.files import Folder
+from reverie.store.project import Project, is_on
 
 T = TypeVar("T")
 FILE = "history.jsonl"
@@ -147,7 +148,7 @@ def run_editor(before: bytes, key: str, save: Callable[[bytes], T]) -> T:
     copy = Path(tempfile.mkdtemp(prefix="reverie-edit-"), os.path.basename(key))
     try:
         copy.write_bytes(before)
-        done = save(_edit(command, copy))
+        done = save(_edit(command, copy, environ))
     except BaseException as error:
         _keep_text(copy, before, error)
         raise
@@ -155,9 +156,11 @@ def run_editor(before: bytes, key: str, save: Callable[[bytes], T]) -> T:
     return done
 
 
-def _edit(command: str, copy: Path) -> bytes:
+def _edit(command: str, copy: Path, environ: Mapping[str, str]) -> bytes:
     try:
-        ended = subprocess.run([*shlex.split(command), str(copy)], check=False)
+        line = [*shlex.split(command), str(copy)]
+        terminal = dict.fromkeys(("stdin", "stdout", "stderr"))  # the person's own
+        ended = programs.run(line, environ, os.getcwd(), seconds=None, **terminal)
     except (OSError, ValueError) as error:
         raise InvalidInput(f"The editor cannot be run: {error}", where=command) from error
     if ended.returncode:
@@ -216,6 +219,12 @@ def _short(home: Path) -> str:
     own = str(Path.home())
     told = f"~{told[len(own) :]}" if told.startswith(f"{own}/") else told
     return told if len(told) <= ROOM else f"…{told[1 - ROOM :]}"
+
+
+def tell_off(place: Project, say: Callable[[str], None] = note) -> None:
+    """Say where memory is switched off: "remember …" keeps nothing there."""
+    if not is_on(place).on:
+        say("reverie: memory is off here, nothing is remembered; `reverie on` switches it on")
 
 
 def welcome(

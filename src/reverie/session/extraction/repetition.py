@@ -57,6 +57,8 @@ def said_again(
     words: Sequence[UserText], memories: MemoryStore, session: str
 ) -> list[RepeatedRule]:
     """Count every rule that these words repeat; one that changed meanwhile is left as it is."""
+    if not any(_ORDERS.search(said.text) for said in words):
+        return []  # and no rule has to be read
     rules = _rules(memories)
     found: list[RepeatedRule] = []
     for said in words:
