@@ -225,7 +225,7 @@ async def test_the_next_words_or_closing_end_a_turn(home: Path, tmp_path: Path) 
     provider = Provider(answers=["One.", "Two."], forks=["Nothing.", LEARNED])
     async with talking(provider, "messages") as (client, _):
         async with Session.open(tmp_path, model=MODEL["messages"], client=client, memory=True) as s:
-            await loop(s, client, "messages", "Tell me about herons, please.")
+            await loop(s, client, "messages", "The herons of the eastern lake nest in old pines.")
             await loop(s, client, "messages", WORDS)
         again = await Session.start(tmp_path, model=MODEL["messages"], resume=s.id)
         await again.aclose()

@@ -25,6 +25,7 @@ from reverie.session.extraction.trigger import (
     UserText,
     head_text,
     recalled_texts,
+    tools,
     user_words,
 )
 from reverie.text.format import utc_day
@@ -100,6 +101,7 @@ class ConversationText:
     agent: str = ""  # what the agent said since
     words: str = ""  # all that the user ever said here, and the days on which they did
     fresh_results: bool = False  # whether a tool said anything since the last extraction
+    tools: frozenset[str] = frozenset()  # names of the agent's own tools: a draft may say them
 
     @cached_property
     def injected_passages(self) -> PassageIndex:
@@ -143,6 +145,7 @@ def heard_words(view: View, fresh: NewMessages) -> ConversationText:
         "\n".join((*spoken, *(one.before for one in words[:1])))[-MAX_SPOKEN:],
         "\n".join((*ever, *(utc_day(one.at) for one in words if one.at)))[-MAX_SPOKEN:],
         any(result_texts(fresh.items)),
+        frozenset(map(str.lower, tools(view))),
     )
 
 
@@ -283,10 +286,10 @@ def _is_a_tools(
     """Whether a draft has a literal, or a sentence, that a tool said and the user did not."""
     if not heard.results:
         return False
-    tools = "\n".join(heard.results).lower()
+    results = "\n".join(heard.results).lower()
     words = heard.words.lower()
-    text = "\n".join(added)
-    if any(_is_in(one, tools) and not _is_users(one, words) for one in find_literals(text)):
+    literals = find_literals("\n".join(added)) - heard.tools
+    if any(_is_in(one, results) and not _is_users(one, words) for one in literals):
         return True
     named = content(quote)
     for about in map(content, added):
