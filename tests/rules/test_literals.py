@@ -117,6 +117,22 @@ def test_every_call_that_cannot_be_taken_back_is_known(row: list[str]) -> None:
             "bundle exec pod install",
         ),
         ("npm ci, not npm install", "npm i", "npm ci"),
+        ("Use `poetry run pytest`, never bare `pytest`.", "pytest -q", "poetry run pytest -q"),
+        ("Always `bundle exec rspec`, never plain rspec.", "rspec a", "bundle exec rspec a"),
+        ("Always `bundle exec rake`, never naked rake", "rake a", "bundle exec rake a"),
+        ("Use `uv run python`, never plain python.", "python a.py", "uv run python a.py"),
+        ("Always use `uv run`, never bare pytest.", "pytest", "uv run pytest"),
+        ("Use `npx prisma`, never plain prisma", "prisma generate", "npx prisma generate"),
+        (
+            "Use `docker compose exec app php`, never plain php.", "php a.php",
+            "docker compose exec app php a.php",
+        ),
+        ("Use `devbox run zig`, never bare zig.", "zig build", "devbox run zig build"),
+        (
+            "`nix develop -c cargo build`, never plain cargo build", "cargo build",
+            "nix develop -c cargo build",
+        ),
+        ("Immer `poetry run pytest`, nie nacktes pytest", "pytest", "poetry run pytest"),
     ],
 )  # fmt: skip
 def test_not_a_but_b_forbids_a_and_never_b(says: str, forbidden: str, recommended: str) -> None:
@@ -147,6 +163,12 @@ def test_not_a_but_b_forbids_a_and_never_b(says: str, forbidden: str, recommende
         "I use npm instead of yarn",
         "The old `docker-compose` did not work, `docker compose` does",
         "Never stop `docker compose up`",
+        "Don't hesitate to push to `main`",
+        "Can't you push to `main`?",
+        "I never commit with --no-verify",
+        "Never commit with a dirty tree",
+        "Always `make test`, never test by hand",
+        "The plain pytest run is slower than `uv run pytest`",
     ],
 )
 def test_in_doubt_there_is_no_rule(text: str) -> None:
@@ -168,6 +190,17 @@ def test_in_doubt_there_is_no_rule(text: str) -> None:
         ("Generated code is in src/gen/, don't touch it.", "rm src/gen/a", "cat src/gen/a"),
         ("Never git push --force", "git push -uf origin x", "git push origin x"),
         ("From now on never push to main, it deploys.", "git push origin main", "git push"),
+        ("Never push to `rc/2.x`, ask me instead.", "git push origin HEAD:rc/2.x", "git push"),
+        ("Do not push to the `stable` branch.", "git push origin stable", "git push origin x"),
+        ("Bitte nie direkt auf `live` pushen.", "git push origin live", "git push origin x"),
+        ("Don't commit to `live`.", "git push origin live", "git commit -m live"),
+        ("No hagas push a `live`.", "git push origin live", "git push origin x"),
+        ("不要推送到 `live`。", "git push origin live", "git push origin x"),
+        ("Never commit with --no-verify.", "git commit -nm x", "git push --no-verify"),
+        ("Don't push with --force", "git push -f", "git push"),
+        ("Never install with --force.", "npm install --force", "git push --force"),
+        ("Never push without --follow-tags.", "git push", "git push --follow-tags"),
+        ("Never run pytest without `uv run`.", "pytest", "uv run pytest"),
     ],
 )
 def test_a_sentence_holds_what_it_names_and_nothing_beside(
@@ -175,3 +208,22 @@ def test_a_sentence_holds_what_it_names_and_nothing_beside(
 ) -> None:
     assert held(says, breaks)
     assert not held(says, keeps)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "echo --no-verify",
+        "printf '%s' --no-verify",
+        "rg -- --no-verify",
+        "git log --grep --no-verify",
+        "git -C a log -S --no-verify",
+        "git grep -e --no-verify",
+        "find . -name --no-verify",
+        "[ $1 = --no-verify ]",
+        "git commit -m 'drop --no-verify'",
+    ],
+)
+def test_a_program_that_prints_or_searches_text_uses_no_option_of_others(line: str) -> None:
+    assert not held("Never use `--no-verify`.", line)
+    assert held("Never use `--no-verify`.", f"{line}; git push --no-verify")

@@ -24,20 +24,20 @@ COMMAND, OPTION, PATH, CODE, BRANCH, PLACE, WORD = (
     "command", "option", "path", "code", "branch", "place", "word",
 )  # fmt: skip
 _LETTERS = {
-    "veto": "!", "hands": "H", "kept": "K", "never": "F", "no": "M", "not": "N", "fine": "A",
-    "instead": "I", "rather": "R", "without": "X", "with": "W", "demand": "D", "verb": "V",
-    "commit": "c", "push": "U", "branch": "b", "it": "i", "also": "j", "tail": "t", "filler": "f",
-    "to": "p", "in": "p", "leave": "L", "alone": "m", "subject": "s", "delete": "d", "thing": "t",
-    "owned": "k", "made": "g", "hand": "t",
+    "veto": "!", "subject": "?", "hands": "H", "kept": "K", "never": "F", "no": "M", "not": "N",
+    "fine": "A", "instead": "I", "rather": "R", "without": "X", "with": "W", "demand": "D",
+    "verb": "V", "also": "j", "tail": "f", "filler": "f", "bare": "f", "leave": "L", "alone": "f",
+    "thing": "f", "hand": "f", "owned": "k",
 }  # fmt: skip
 """One letter per kind of word, the first that a word has; O is the literal that a shape is about,
-B another one, G an option beside it, S a place ("in src/"), ? a word that no table knows."""
+B another one, G an option beside it, S a place ("in src/"), C what git is told to do with it, f a
+word that changes nothing, ? one that no table knows."""
 _VERBS = {
-    COMMAND: {"run"}, OPTION: {"run", "write"}, PATH: {"touch", "read"}, CODE: {"write"},
-    BRANCH: {"run"},
+    COMMAND: {"run"}, OPTION: {"run", "write"}, PATH: {"touch", "read", "commit", "delete"},
+    CODE: {"write"}, BRANCH: {"run", "commit", "push", "to", "in"},
 }  # fmt: skip
 _MOST_WORDS = 5  # the longest cue of words.tsv
-_SENTENCE = pattern(r"[.!?;](?=\s|$)|[。！？；\n]")
+_SENTENCE = pattern(r"[.!;](?=\s|$)|(?<=\?)\s|(?<=？)|[。！；\n]")
 _CLAUSE = pattern(
     r"[,:](?=[\s`]|[^\x00-\x7f]|$)|(?<=[`\u2e80-\uffff]),|[：，、（）]|\s\((?!`)|\)(?=[\s.,;:]|$)"
     r"|\s[-–—→]\s|\s(?:but|because|since|sondern|weil|denn|sino|porque|mais|car|но)\s|因为"
@@ -60,9 +60,14 @@ _CODE = pattern(
     r"|[a-z]+(?:[A-Z][a-z0-9]+){2,}[A-Z]*"
     r"|@[a-z]+(?:-[a-z]+)+|(?:TODO|FIXME|XXX)s?|[a-z][\w.-]*:\d{2,5}|[A-Z]\w+(?:-[A-Z]\w+){2}"
 )
+_BRANCH = pattern(r"[A-Za-z][\w-]*(?:[./][\w*-]+)*")
 _NAME = pattern(r"[a-z][a-z0-9-]*")
 _PROSE = ["*.md", "*.mdx", "*.txt", "*.rst"]
-_SHORT = {"--force": "-f", "--interactive": "-i", "--delete": "-d"}  # of git
+_SHORT = {"git commit --no-verify": "-n"} | {
+    f"git {verb} {option}": short
+    for option, short in (("--force", "-f"), ("--interactive", "-i"), ("--delete", "-d"))
+    for verb in ("push", "rebase", "add", "branch", "checkout", "clean", "tag")
+}
 
 
 @cache
@@ -110,13 +115,24 @@ class RuleToken:
 
     def letter(self, about: str) -> str:
         if self.kind == WORD:
+            if about == OPTION and self.action:
+                return "C"
             kinds = self.kinds | {"verb"} if self.kinds & _VERBS[about] else self.kinds
+            kinds = kinds | {"owned"} if about == PATH and "made" in kinds else kinds
             return next((letter for kind, letter in _LETTERS.items() if kind in kinds), "?")
         if self.kind == PLACE:
             return "O" if about == PATH else "S"
         if self.kind == about:
-            return "b" if about == BRANCH else "O"
+            return "O"
         return "G" if self.kind == OPTION else "B"
+
+    @property
+    def action(self) -> list[str]:
+        """What a program is told to do by this word: to commit and to push is git's."""
+        git = self.kinds & {"commit", "push"}
+        if git:
+            return ["git", *sorted(git)][:2]
+        return [self.text] if not self.kinds and self.text in _programs()[2] else []
 
     @property
     def line(self) -> list[str]:
@@ -129,9 +145,12 @@ FoundRule: TypeAlias = tuple[CompiledRule, list[RuleToken]]
 
 def compile_sentence(text: str) -> CompiledRule | None:
     """Return when a rule applies by its own words; None where they do not name it literally."""
+    quoted = [one.split() for one in _QUOTED.findall(text[:MAX_SENTENCE])]
+    wrapped = frozenset(word for words in quoted for word in words[1:])
     sentences = [
-        [clause_tokens(clause) for clause in _cut(sentence, _CLAUSE)]
+        [clause_tokens(clause, wrapped) for clause in _cut(sentence, _CLAUSE)]
         for sentence in _cut(_DECORATION.sub(" ", text[:MAX_SENTENCE]), _SENTENCE)
+        if not sentence.rstrip().endswith(("?", "？"))
     ]
     for clauses in sentences:
         found = _of_sentence(clauses)
@@ -154,7 +173,7 @@ def _of_sentence(clauses: Sequence[list[RuleToken]]) -> FoundRule | None:
             return found
         named = [token for token in clause if token.kind != WORD and not _goes_on(token, clause)]
         letters = {token.letter(CODE) for token in clause}
-        before = clause if letters <= set("Ff") or letters <= set("OBGSfVDt") else []
+        before = clause if letters <= set("Ff") or letters <= set("OBGSfVD") else []
     return None
 
 
@@ -175,8 +194,7 @@ def _of_clause(tokens: list[RuleToken], around: frozenset[str]) -> FoundRule | N
     rows = {kind: "".join(token.letter(kind) for token in tokens) for kind in _VERBS}
     for _, about, letters, effect, *_ in table("shapes"):
         for kind in about.split():
-            named = ("b" if kind == BRANCH else "O") in rows[kind]
-            found = re.fullmatch(letters, rows[kind]) if named else None
+            found = re.fullmatch(letters, rows[kind]) if "O" in rows[kind] else None
             if found is not None:
                 part = {name: tokens[slice(*found.span(name))] for name in found.groupdict()}
                 objects = [one for one in part["o"] if "also" not in one.kinds]
@@ -198,10 +216,14 @@ def _effect(
     around: frozenset[str],
 ) -> CompiledRule | None:
     texts = [one.text for one in objects]
-    if effect == "branch":
+    if kind == BRANCH:
         return {"commands": [["git", "push"]], "has": [[[one] for one in texts]]}
     if effect == "wrapper":
         return _unwrapped(texts[0])
+    if effect == "outside":
+        return {"commands": [objects[0].line], "unless": [one.line for one in options]}
+    if effect in ("has", "lacks") and kind == OPTION:
+        return _acted(effect, options[0].action, texts[0])
     words = [word for one in options for word in one.text.split()]
     if effect == "lacks":
         return {"commands": [objects[0].line], "lacks": [[words]]}
@@ -222,13 +244,23 @@ def _unwrapped(line: str) -> CompiledRule | None:
     return {"commands": [views[-1][:1]], "unless": [views[0][: -len(views[-1])]]}
 
 
+def _acted(effect: str, action: list[str], option: str) -> CompiledRule | None:
+    """An option that something is not to be done with, or without."""
+    if len(action) == 1:  # of any program
+        return {"has": [[action], [[option]]]} if effect == "has" else None
+    if effect == "lacks":
+        return {"commands": [action], "lacks": [[[option]]]}
+    return _commands([[*action, option]])
+
+
 def _commands(lines: list[list[str]]) -> CompiledRule:
     """Commands; a long option of git's also in its short form."""
-    options = [word for word in lines[0] if word in _SHORT and lines[0][0] == "git"]
-    if len(lines) > 1 or not options:
+    start = " ".join(lines[0][:2])
+    short = {word: _SHORT.get(f"{start} {word}", "") for word in lines[0]}
+    if len(lines) > 1 or not any(short.values()):
         return {"commands": lines}
-    rest = [word for word in lines[0] if word not in options]
-    return {"commands": [rest], "has": [[[one], [_SHORT[one]]] for one in options]}
+    rest = [word for word in lines[0] if not short[word]]
+    return {"commands": [rest], "has": [[[one], [short[one]]] for one in short if short[one]]}
 
 
 def _files(
@@ -273,12 +305,17 @@ def _spare(
         one.text
         for tokens in sentences
         for one in tokens
-        if one.kind == COMMAND and one not in objects
+        if one.kind == COMMAND and one not in objects and one.line not in rule.get("commands", ())
     ]
-    place = CallContext("/")
-    spared = [line for line in lines if breaks(rule, parse("Bash", {"command": line}, place))]
+    place, whole = CallContext("/"), " ".join(one.text for one in objects[:1])
+    spared = [
+        line
+        for line in lines
+        for tried in (line, f"{line} {whole}")  # what is run by the one that is recommended
+        if breaks(rule, parse("Bash", {"command": tried}, place))
+    ]
     if spared:
-        views = [commands(line)[0].views[0] for line in spared]
+        views = [commands(line)[0].views[0] for line in dict.fromkeys(spared)]
         rule = {**rule, "unless": [*rule.get("unless", []), *views]}
     fine = [tokens for tokens in sentences if any("fine" in one.kinds for one in tokens)]
     paths = [_path(one.text) for tokens in fine for one in tokens if one.kind in (PATH, PLACE)]
@@ -299,7 +336,9 @@ def _cut(text: str, ends: re.Pattern[str]) -> Iterator[str]:
     yield text[start:]
 
 
-def clause_tokens(clause: str) -> list[RuleToken]:
+def clause_tokens(clause: str, wrapped: frozenset[str] = frozenset()) -> list[RuleToken]:
+    """The words and literals of a clause; `wrapped` are words behind the first of a command that
+    the text quotes: what "plain" stands before is then a program."""
     parts = _QUOTED.split(clause)  # what is quoted stands at the odd places
     plain = [
         (word, bool(n % 2))
@@ -308,11 +347,19 @@ def clause_tokens(clause: str) -> list[RuleToken]:
     ]
     verbs = [_words().get(word.lower(), set[str]()) for word, quoted in plain if not quoted]
     runs = any("run" in kinds and "write" not in kinds for kinds in verbs)
+    pushes, commits = (any(verb in kinds for kinds in verbs) for verb in ("push", "commit"))
     asides = set(_ASIDE.findall(clause))
     found: list[RuleToken] = []
     at = 0
     while at < len(plain):
-        token, used = _literal(plain, at, runs) or _known(plain, at)
+        towards = _words().get(plain[at - 1][0].lower(), set[str]()) if at else set[str]()
+        if (pushes or (commits and "to" in towards)) and _is_branch(*plain[at]):
+            token, used = RuleToken(plain[at][0], BRANCH), 1
+        else:
+            token, used = _literal(plain, at, runs) or _known(plain, at)
+            bare = "bare" in towards or token.text in _programs()[1]
+            if bare and token.text in wrapped and token.kind != COMMAND:
+                token = RuleToken(token.text, COMMAND)
         at += used
         if token.kind != WORD and token.text in asides:  # "the dev server (`npm run dev`)"
             while found and found[-1].kind == WORD and not found[-1].kinds:
@@ -357,8 +404,6 @@ def _literal(
     kind = ""
     if line:
         text, kind = line, COMMAND
-    elif quoted and "branch" in _words().get(text, ()):
-        kind = BRANCH
     elif is_option(text) and text.strip("-")[:1].isalpha():
         kind = OPTION
     elif is_path(text):
@@ -393,6 +438,11 @@ def _command(plain: Sequence[tuple[str, bool]], at: int, runs: bool) -> tuple[st
         guessed = guessed or more
         words.append(word)
     return ("", 0) if len(words) == 1 and text in ordinary else (" ".join(words), len(words))
+
+
+def _is_branch(text: str, quoted: bool) -> bool:
+    named = quoted and _BRANCH.fullmatch(text) is not None and not _FILE.fullmatch(text)
+    return "branch" in _words().get(text, ()) or (named and text not in _programs()[0])
 
 
 def _is_code(text: str) -> bool:
