@@ -132,7 +132,9 @@ class RuleToken:
         git = self.kinds & {"commit", "push"}
         if git:
             return ["git", *sorted(git)][:2]
-        return [self.text] if not self.kinds and self.text in _programs()[2] else []
+        verb, _, more = self.text.partition(" ")  # "install packages with"
+        own = not self.kinds or more.endswith("with")
+        return [verb] if own and verb in _programs()[2] else []
 
     @property
     def line(self) -> list[str]:
@@ -222,13 +224,12 @@ def _effect(
         return _unwrapped(texts[0])
     if effect == "outside":
         return {"commands": [objects[0].line], "unless": [one.line for one in options]}
-    if effect in ("has", "lacks") and kind == OPTION:
-        return _acted(effect, options[0].action, texts[0])
-    words = [word for one in options for word in one.text.split()]
-    if effect == "lacks":
-        return {"commands": [objects[0].line], "lacks": [[words]]}
-    if effect == "has":
-        return {"commands": [objects[0].line], "has": [[words]]}
+    if effect in ("has", "lacks"):
+        if kind == OPTION:
+            return _acted(effect, options[0].action, texts[0])
+        words = [word for one in options for word in one.text.split()]
+        rule: CompiledRule = {"commands": [objects[0].line]}
+        return {**rule, "has": [[words]]} if effect == "has" else {**rule, "lacks": [[words]]}
     if kind == COMMAND:
         return _commands([one.line for one in objects])
     if kind == OPTION:  # one letter means something else in every program
