@@ -52,7 +52,7 @@ MAX_LEDGER = 512 * 1024
 MAX_HEAD = MAX_BYTES + len(BOM) + 4_096
 """Bytes of a memory that are read for its rule: the head, and the sentence behind it."""
 MAX_FILE = 64 * 1024 * 1024
-COMPILER = f"{__version__}.2"
+COMPILER = f"{__version__}.3"
 """Who compiled: what another one made is compiled again, since it may have read it otherwise.
 The last number goes up where rules are read otherwise between two versions."""
 
