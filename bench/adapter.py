@@ -40,12 +40,15 @@ from reverie.transcript import (
     AssistantMessage,
     Block,
     Entry,
+    HeadSet,
     Message,
     Parts,
     Record,
     Sent,
     UserMessage,
     apply,
+    dump,
+    part_reference,
     reference,
     text_of,
 )
@@ -82,6 +85,7 @@ class Recall(dict[str, str]):
         super().__init__()
         self.manager = manager
         self.read = 0  # entries of the transcript
+        self.parts: dict[str, int] = {}  # messages of each part
 
     def items(self) -> Any:
         entries = self.manager.view.entries.since(self.read)
@@ -89,7 +93,23 @@ class Recall(dict[str, str]):
         for entry in entries:
             if isinstance(entry.record, (AssistantMessage, UserMessage)):
                 self.keep(entry.id, entry.record.blocks)
+        for item in self.manager.view.items:
+            if item.covers:
+                self.keep_part(item.covers)
         return super().items()
+
+    def keep_part(self, covers: frozenset[str]) -> None:
+        """A part's own reference opens its rounds: every text, call and result."""
+        spoken = [
+            (entry.id, entry.record.blocks)
+            for entry in self.manager.view.entries.among(covers)
+            if isinstance(entry.record, (AssistantMessage, UserMessage))
+        ]
+        ref = part_reference(spoken[0][0])
+        if self.parts.get(ref) != len(spoken):  # parts join, and begin where their first one did
+            self.parts[ref] = len(spoken)
+            whole = [text_of(b.value) for _, blocks in spoken for b in blocks]
+            self[ref] = "\n".join(whole).replace("\\n", "\n")
 
     def keep(self, ident: str, blocks: Sequence[Block]) -> None:
         """A call's reference opens the call, its result and what was said beside it; any other
@@ -125,10 +145,16 @@ class Layered:
         self.known = 0  # how many of them were closed
         self.newest: Message | None = None  # the last of those
         self.count = 0
+        system = [{"type": "text", "text": trace["system"]}]
+        self.append(HeadSet("", dump(system), dump(trace["tools"])))  # the bench sends its own
 
     @property
     def system_ttl(self) -> str:
         return LONG if self.view.sealed else SHORT
+
+    @staticmethod
+    def reference_of(call: str) -> str:
+        return reference(call)
 
     def append(self, record: Record) -> None:
         self.count += 1

@@ -7,17 +7,20 @@ their id: whoever changes a rule looks at the others alone.
 
     python -m bench run asks
     python -m bench.asks          # and the turns of the dev half that went wrong
+    python -m bench.asks --rows   # right of fired, by row of the table of cues, the held half
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench.extraction import Outcome, one_case, share
 from bench.figures import HERE, Figure, Row, at_least, at_most
+from reverie.embedded import Sentence, find_cue, find_facts, user_turn
 
 ASKS = HERE / "asks.jsonl"
 SAVED = 0.9
@@ -102,8 +105,25 @@ def measure(out: Path) -> Iterator[Figure | Row]:
     yield from judged(rows, found)
 
 
+def by_row(rows: Sequence[dict[str, Any]]) -> dict[str, tuple[int, int]]:
+    """For each row of the table of cues: the turns it saved rightly, and all that it saved. The
+    column `held` of `embedded/data/cues.tsv` is this, of the held half."""
+    counts: dict[str, list[int]] = {}
+    for row in rows:
+        turn = user_turn("said", row["text"], TIME)
+        for fact in find_facts([turn]):
+            hit = find_cue(Sentence(fact.said, fact.said))
+            if hit is not None:
+                counts.setdefault(hit.cue.phrase, []).append(int(row["save"]))
+    return {phrase: (sum(right), len(right)) for phrase, right in counts.items()}
+
+
 def main() -> None:
     rows = cases()
+    if "--rows" in sys.argv:
+        for phrase, (right, fired) in by_row([row for row in rows if row["held"]]).items():
+            print(f"{right}/{fired}\t{phrase}")
+        return
     found = outcomes(rows)
     for what, got, limit, met in judged(rows, found):
         print(f"{what} | {got} | {limit} | {'' if met is None else met}")

@@ -46,7 +46,10 @@ OURS = f"collapse {DEFAULT // 1000} K"
 REFERENCE = "naive-infinite"
 BOUNDS = (REFERENCE, "naive", "sketch", "sketch-once", "oracle", "oracle-once")
 OBSERVED = "observational 10K"  # its best settings; the others cost more
-WHOLE = ("explained", "references", "answers", "replied", "words", "typed")  # nothing may miss
+WHOLE = ("explained", "references", "answers", "replied", "words", "typed", "failures")
+"""Of which nothing may miss."""
+ERRORS = 0.95  # of the lines of recent errors: what stands verbatim
+GROWN = 1.3  # of a request after 400 rounds: what one at the end of six joined sessions may have
 # fmt: off
 COLUMNS = (
     "manager", "score", "cost", "user facts here", "near here", "far here", "lost",
@@ -73,6 +76,7 @@ def measure(out: Path) -> Iterator[Figure | Row]:
     for group, ids in groups.items():
         yield from gates(rows, group, ids)
     yield from tails(rows, groups)
+    yield growth(paths)
 
 
 def session_files() -> dict[str, Path]:
@@ -152,6 +156,7 @@ class Summed:
         self.tokens = part("shown_tokens")
         self.coined = part("coined")
         self.said = part("said")
+        self.errors = part("errors")
         self.whole = {key: part(key) for key in WHOLE}
         self.here, self.facts = int(add("facts_here")), int(add("facts"))
         self.summaries = int(add("summaries"))
@@ -163,7 +168,7 @@ class Summed:
     def holds(self) -> bool:
         """The gates: nothing that was said and nothing a next step needs is hidden."""
         near = self.near >= 0.96 and self.coined >= 0.96 and self.shown >= 0.90
-        whole = all(part == 1.0 for part in self.whole.values())
+        whole = all(part == 1.0 for part in self.whole.values()) and self.errors >= ERRORS
         return near and whole and not (self.lost or self.summaries or self.failed)
 
     def row(self, name: str) -> str:
@@ -219,7 +224,7 @@ def told(figures: Summed) -> str:
         [
             f"near {figures.near:.1%}, coined {figures.coined:.1%}, lost {figures.lost}",
             f"shown {figures.shown:.1%} ({figures.tokens:.1%} of tokens)",
-            f"words of answers {figures.said:.0%}",
+            f"words of answers {figures.said:.0%}, lines of errors {figures.errors:.0%}",
             *(parts or ["all else 100 %"]),
         ]
     )
@@ -234,6 +239,24 @@ def tails(rows: list[Figures], groups: dict[str, tuple[str, ...]]) -> Iterator[R
             yield f"{group}, tail {tail:,}", f"{figures.score:.4f}, {told(figures)}", "", None
         for name in ("sketch", "oracle"):
             yield f"{group}, {name}", f"{found[name].score:.4f}", "", None
+
+
+def growth(paths: dict[str, Path]) -> Figure:
+    """How a request grows when the longest sessions are one: at the end against 400 rounds."""
+    traces, replay = importlib.import_module("traces"), importlib.import_module("replay")
+    loaded = [traces.load(f"{name}={paths[name]}") for name in SIX]
+    joined = {**loaded[0], "steps": [step for trace in loaded for step in trace["steps"]]}
+    sizes: list[int] = []
+
+    def add(self: Any, usage: Any, summary: bool = False) -> None:
+        sizes.append(usage.total)
+        replay.Run.add(self, usage, summary)
+
+    cls = manager(replay.Manager, collapsed(DEFAULT))
+    type("Sized", (replay.Run,), {"add": add})(joined, cls(joined), None).play()
+    grown = sum(sizes[-50:]) / sum(sizes[375:425])
+    what = f"a request after {len(sizes):,} rounds of joined sessions, against one after 400"
+    return at_most("context.growth", what, grown, GROWN, "x", len(sizes))
 
 
 def named(manager: str) -> str:

@@ -4,8 +4,9 @@ The judge reads requests as they leave and the session as it was; of our own cod
 nothing. Beside the shared bench's figures it counts: whether a request with references says
 what they are, whether each opens, whether every answer of the assistant can be had, whether
 the one the user replies to stands whole, whether the user's words inside results are there
-verbatim, names that the assistant itself coined, and how much of the results was shown, in
-tokens. Any manager of the shared bench can be judged.
+verbatim, names that the assistant itself coined, whether failed calls still show as failed and
+recent errors stand verbatim, and how much of the results was shown, in tokens. Any manager of
+the shared bench can be judged.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ Trace: TypeAlias = "dict[str, Any]"
 Step: TypeAlias = "dict[str, Any]"
 
 FAR = 20  # steps, as the shared bench has it
+ERROR = 200  # characters of a line that names an error
 EVERY = 8  # requests between two looks at all answers and words
+KEYS = ("explained", "references", "answers", "replied", "words", "coined", "failures", "errors")
 EXAMPLE = "r:abc123"  # as explanations have it
 _REFERENCE = re.compile(r"(?<![\w:])r:[0-9a-z]{6}(?!\w)")
 _REJECTED = re.compile(r"(?s)\AThe user doesn't want to proceed.{0,250}?the user said:\n(.+)\Z")
@@ -29,6 +32,10 @@ _CLARIFY = "The user wants to clarify these questions"
 _ANSWERED = re.compile(r'="((?:[^"]|"(?!,|\.|$))+)"')
 _NOT_TYPED = re.compile(r"\s*<(task-notification|local-command-|command-|bash-|system-reminder)")
 _WORD = re.compile(r"[^\W\d_]{5,}")
+_EXIT_CODE = re.compile(r"\AExit code [1-9]|\[exit code -?[1-9]\d*\]\s*\Z")
+_ERROR = re.compile(r"Error\b|Exception\b|\b(?:error|fatal|panic):|\bFAIL|not found|denied|cannot ")
+_FAILED = re.compile(r"(?m)^[^\n]*?\bFailed: (.+?)\.(?: |$)")
+_TIMES = re.compile(r" \((\d+)\)$| others$")
 
 
 def marked(trace: Trace, path: Path) -> Trace:
@@ -81,6 +88,30 @@ def coined(steps: list[Step], identifiers: Callable[[str], list[str]]) -> dict[i
     return out
 
 
+def failed_calls(step: Step) -> Iterator[tuple[str, str]]:
+    """The results of a step that say they failed: the call, and the line that names the error."""
+    for block in step["blocks"]:
+        if block["type"] != "tool_result":
+            continue
+        text = _content(block)
+        if not (block.get("is_error") or _EXIT_CODE.search(text)):
+            continue
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        named = [line for line in lines if _ERROR.search(line)]
+        yield block["tool_use_id"], (named or lines[:1] or [""])[-1][:ERROR]
+
+
+def listed_failures(ours: str) -> int:
+    """How many failed calls the lists of failures in the sealed part count."""
+    count = 0
+    for row in _FAILED.findall(ours):
+        for one in row.split(", "):
+            times = _TIMES.search(one)
+            others = re.match(r"(\d+) others$", one)
+            count += int(others[1]) if others else int(times[1]) if times and times[1] else 1
+    return count
+
+
 def texts(step: Step) -> list[str]:
     return [b["text"].strip() for b in step["blocks"] if b["type"] == "text" and b["text"].strip()]
 
@@ -124,10 +155,7 @@ class Judge:
         self.tools = {b["id"]: b["name"] for s in steps for b in s["blocks"] if "name" in b}
         self.sent: dict[str, Any] | None = None
         self.last_sent: dict[str, Any] = {"messages": []}
-        self.found: dict[str, list[int]] = {
-            key: [0, 0]
-            for key in ("explained", "references", "answers", "replied", "words", "coined")
-        }
+        self.found: dict[str, list[int]] = {key: [0, 0] for key in KEYS}
         self.tokens = [0, 0]
         self.holders: dict[str, list[str]] = {}
 
@@ -160,6 +188,28 @@ class Judge:
             self.count("replied", all(text in context for text in answer))
         if self.requests % EVERY == 0:
             self.look_back(context, refs, at)
+            self.look_at_failures(sent, ours, context, at)
+
+    def look_at_failures(self, sent: dict[str, Any], ours: str, context: str, at: int) -> None:
+        """Whether each failed call shows as one, and the lines of the newest errors stand."""
+        live = {b.get("tool_use_id") for m in sent["messages"] for b in blocks_of(m)}
+        hidden = total = 0
+        for n, step in enumerate(self.trace["steps"][:at]):
+            for call, line in failed_calls(step):
+                total += 1
+                hidden += call not in live and not self.marked_failed(call, ours)
+                if at - n <= FAR:
+                    self.count("errors", line in context)
+        row = self.found["failures"]
+        row[0] += total - max(0, hidden - listed_failures(ours))
+        row[1] += total
+
+    def marked_failed(self, call: str, ours: str) -> bool:
+        """Whether a sealed call's line is followed by that of an error."""
+        named = getattr(self.manager, "reference_of", None)
+        ref = named(call) if named else ""
+        place = ours.find(f" {ref}\n") if ref else -1
+        return place >= 0 and ours[place + len(ref) + 2 :].startswith("  !")
 
     def look_back(self, context: str, refs: set[str], at: int) -> None:
         store = dict(self.manager.store.items())
@@ -175,10 +225,9 @@ class Judge:
     def reachable(self, text: str, context: str, refs: set[str], store: dict[str, str]) -> bool:
         if text in context:
             return True
-        known = self.holders.get(text)
-        if known is None:
-            known = [ref for ref, whole in store.items() if text in whole]
-            self.holders[text] = known
+        known = self.holders.get(text, ())
+        if not any(ref in refs for ref in known):  # references come with every fold
+            known = self.holders[text] = [ref for ref, whole in store.items() if text in whole]
         return any(ref in refs for ref in known)
 
     def replied_to(self, at: int) -> list[str]:
@@ -233,6 +282,11 @@ def watched(manager: Any) -> Any:
 
     manager.observe = counting
     return manager
+
+
+def blocks_of(message: dict[str, Any]) -> list[dict[str, Any]]:
+    content = message["content"]
+    return [] if isinstance(content, str) else content
 
 
 def shown(sent: dict[str, Any]) -> tuple[str, str]:

@@ -265,7 +265,8 @@ class Outcome:
 
     @property
     def topics(self) -> tuple[Page, ...]:
-        return tuple(page for page in self.pages if page.key != "MEMORY.md")
+        """Memories that tell something as current."""
+        return tuple(page for page in self.pages if page.key != "MEMORY.md" and page.current)
 
     @property
     def others(self) -> list[Page]:

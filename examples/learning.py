@@ -6,8 +6,8 @@ from reverie import testing
 messages = [
     {"role": "user", "content": "Always run the linter before you commit. Otherwise CI fails."},
     {"role": "assistant", "content": "I will."},
-    {"role": "user", "content": "Bugs are tracked in the Linear project ORDERS. What time is it?"},
-    {"role": "assistant", "content": "I cannot tell."},
+    {"role": "user", "content": "Bugs are tracked in the Linear project ORDERS."},
+    {"role": "assistant", "content": "Thanks."},
 ]
 
 with testing.home():

@@ -160,6 +160,9 @@ def built(folder: Path) -> Path:
     (wheel,), (again,) = (folder / "made").glob("*.whl"), (folder / "again").glob("*.whl")
     if _files(wheel) != _files(again):
         raise Failed(f"wheel and sdist differ: {sorted(_files(wheel) ^ _files(again))[:5]}")
+    tables = {str(one.relative_to(ROOT / "src")) for one in (ROOT / "src").rglob("data/*.tsv")}
+    if lost := tables - {name for name, _ in _files(wheel)}:
+        raise Failed(f"tables that the wheel lacks: {sorted(lost)}")
     return wheel
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import reverie
-from reverie.consolidation.text_checks import _TRACE
+from reverie.consolidation.junk import _TRACE
 from reverie.light import _Pattern
 from reverie.text import union
 from reverie.toolbox import segments

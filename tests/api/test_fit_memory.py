@@ -31,15 +31,17 @@ def test_index_and_recall_join_the_newest_message_and_stay_there(home: Path, for
     fitter = reverie.Fitter(model=MODELS[form], memory=memory, marks=False)
     messages = rounds(0, form)
     first = fitter.fit(messages)
-    assert first[0] is messages[0]
-    assert len(first) == 2
-    assert "openssl moved" in words(first[1])
-    assert "zebra_build.md" in words(first[1])
-    assert words(first[1]).startswith("<system-reminder>")
+    joined = form == "messages"  # roles alternate: it is in the same message
+    assert joined or first[0] is messages[0]
+    assert len(first) == 2 - joined
+    assert "openssl moved" in words(first[-1])
+    assert "zebra_build.md" in words(first[-1])
+    assert "<system-reminder>" in words(first[-1])
     messages += one_round(0, "build", "failed", form)
     second = fitter.fit(messages)
-    assert list(second[:2]) == list(first)
-    assert len(second) == len(messages) + 1  # a result asks for nothing
+    assert list(second[: len(first)]) == list(first)
+    assert len(second) == len(messages) + 1 - joined  # a result asks for nothing
+    messages.append({"role": "assistant", "content": "It failed."})
     messages.append({"role": "user", "content": "When do parcels go out to the carrier?"})
     third = fitter.fit(messages)
     assert list(third[: len(second)]) == list(second)

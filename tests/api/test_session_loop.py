@@ -64,7 +64,7 @@ async def test_the_loop_of_the_first_screen_has_the_whole_memory(
     assert sim.log[-1].charge.read > 0  # the fork reads the conversation from the cache
     found = Memory(tmp_path).get("feedback_linter.md")
     assert "run the linter" in found.text
-    assert found.trust == "agent"
+    assert found.trust == "user"
     assert not [n for n in notices if n.level != "info"]
 
 

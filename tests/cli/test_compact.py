@@ -29,7 +29,7 @@ def chatting(tmp: Path, summary: str = "") -> Iterator[Typed]:
     with ChatController(AnswerScreen()).open(wanted, model) as desk:
         chat = Typed(desk)
         for n in range(4):
-            desk.turn(f"Wish {n}. " + "It goes on and on. " * 60)
+            desk.turn(f"Wish {n}. " + "It goes on and on. " * 300)
         yield chat
 
 

@@ -75,6 +75,18 @@ def test_faults_are_shown_with_place_evidence_and_score(run: Run, folder: Path) 
     assert "reverie memory check --fix" in run("memory", "check", code=0).err
 
 
+def test_what_rules_cannot_decide_is_in_review_with_both_texts(run: Run, folder: Path) -> None:
+    put(folder, "uploads.md", OLD)
+    put(folder, "limits.md", OLD.replace("25", "40"), days=3)
+    (found,) = run("memory", "review", "list", "--json").json()["undecided"]
+    assert (found["kind"], found["text"]) == ("contradiction", OLD)
+    assert (found["with_text"], found["with_line"]) == (OLD.replace("25", "40"), 7)
+    shown = run("memory", "review", "list", code=0).out
+    assert f"uploads.md:7: {OLD}" in shown
+    assert f"limits.md:7: {OLD.replace('25', '40')}" in shown
+    assert found in run("memory", "check", "--json").json()["findings"]
+
+
 def test_fix_mends_in_one_step_that_can_be_undone(run: Run, folder: Path) -> None:
     put(folder, "uploads.md", f"{OLD} The proxy in Oslo cuts off longer ones.")
     put(folder, "limits.md", f"{OLD.replace('25', '40')} Customers may send 900.", days=3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,6 +55,7 @@ def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Edit:
         monkeypatch.setenv("EDITOR", f"'{sys.executable}' '{script}'")
 
     monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # refused texts are kept in it
     return does
 
 
@@ -140,6 +142,7 @@ def test_a_secret_in_the_edited_text_is_refused(
     assert done.code != 0
     assert "secret" in done.err.lower()
     assert SECRET not in done.err + done.out
+    assert "reverie-edit-" in done.err
     assert (waiting(run), saved(project)) == ([item], "")
 
 
@@ -251,3 +254,20 @@ def test_an_edit_that_changes_nothing_is_not_told_as_saved(
     screen = Screen("e")
     Dialogs(cast("TerminalScreen", screen), cast("Any", None), Project.at(project)).open("memory")
     assert f"{name} was not changed." in screen.seen[1]
+
+
+@pytest.mark.spec("19.supersede")
+def test_a_superseded_rule_is_listed_and_holds_again(run: Run, project: Path) -> None:
+    run("memory", "add", "Use npm for installs")
+    run("memory", "add", "Use pnpm for installs")
+    (row,) = run("memory", "review", "list", "--json").json()["superseded"]
+    assert (row["file"], row["by"]) == (
+        "project_use_npm_for_installs.md",
+        "project_use_pnpm_for_installs.md",
+    )
+    assert "npm for installs" in run("memory", "review", "list").out
+    assert "holds again" in run("memory", "review", "restore", row["file"]).out
+    assert run("memory", "review", "list", "--json").json()["superseded"] == []
+    run("memory", "add", "Use yarn for installs")  # what a person decided stays decided
+    (other,) = run("memory", "review", "list", "--json").json()["superseded"]
+    assert other["file"] == row["by"]

@@ -12,22 +12,26 @@ from hypothesis import strategies as st
 from reverie.embedded import (
     LOOKED_AT,
     ExtractedFact,
-    UserTurn,
+    Sentence,
+    find_cue,
     find_facts,
-    is_ahead,
     own,
     said_on,
     split_sentences,
+    unwrap,
+    user_turn,
+    vetoes,
 )
-from reverie.embedded.findings import MAX
+from reverie.text import Cue, compile_phrase, example, read_cues, read_table
 
 from .extracting import WEDNESDAY
 
+PACKAGE, MAX = "reverie.embedded", 6
 pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("7.embedded")]
 
 
 def found(text: str, *known: str) -> list[ExtractedFact]:
-    return find_facts([UserTurn("a", own(text), WEDNESDAY)], known)
+    return find_facts([user_turn("a", text, WEDNESDAY)], known)
 
 
 def rules(text: str, *known: str) -> list[str]:
@@ -35,39 +39,43 @@ def rules(text: str, *known: str) -> list[str]:
 
 
 KEPT = [
-    ("remember that I prefer short answers", "user", "I prefer short answers."),
+    ("remember that I prefer short answers", "user", "I prefer short answers"),
     (
         "Please remember: never push to main without asking.",
         "feedback",
-        "Never push to main without asking.",
+        "never push to main without asking",
     ),
-    ("From now on, write the tests first.", "feedback", "From now on, write the tests first."),
+    ("From now on, write the tests first.", "feedback", "From now on, write the tests first"),
+    ("always run the linter before you commit", "feedback", None),
+    ("I hate long functions", "user", None),
+    ("I'm a data scientist", "user", None),
+    ("The demo is on Friday.", "project", "The demo is on Friday"),
+    ("Bugs are tracked in Linear, project MOB", "reference", None),
+    ("we removed those commands on purpose", "project", None),
+    ("the budget is 40k a quarter, remember that", "project", "the budget is 40k a quarter"),
     (
-        "always run the linter before you commit",
-        "feedback",
-        "Always run the linter before you commit.",
-    ),
-    ("I hate long functions", "user", "I hate long functions."),
-    ("I'm a data scientist", "user", "I'm a data scientist."),
-    ("The demo is on Friday.", "project", "The demo is on Friday."),
-    (
-        "Bugs are tracked in Linear, project MOB",
-        "reference",
-        "Bugs are tracked in Linear, project MOB.",
-    ),
-    (
-        "no, we removed those commands on purpose",
+        "Tabs, not spaces, in every file. Remember that!",
         "project",
-        "We removed those commands on purpose.",
+        "Tabs, not spaces, in every file",
     ),
-    ("请记住我喜欢简短的回答", "user", "我喜欢简短的回答。"),
-    ("以后提交信息都用英文写", "feedback", "以后提交信息都用英文写。"),
-    ("我是一名后端工程师", "user", "我是一名后端工程师。"),
-    ("我更喜欢函数式的写法", "user", "我更喜欢函数式的写法。"),
-    ("以後提交前先跑一遍測試", "feedback", "以後提交前先跑一遍測試。"),
-    ("我们下周三发布新版本", "project", "我们下周三发布新版本。"),
-    ("客户反馈都记录在飞书的知识库里", "reference", "客户反馈都记录在飞书的知识库里。"),
-    ("我们是故意去掉这个命令的", "project", "我们是故意去掉这个命令的。"),
+    ("请记住我喜欢简短的回答", "user", "我喜欢简短的回答"),
+    ("以后提交信息都用英文写", "feedback", None),
+    ("我是一名后端工程师", "user", None),
+    ("以後提交前先跑一遍測試", "feedback", None),
+    ("我们下周三发布新版本", "project", None),
+    ("客户反馈都记录在飞书的知识库里", "reference", None),
+    ("merk dir, dass die Abnahme im Mai ist", "project", "die Abnahme im Mai ist"),
+    ("ab jetzt bitte alle Antworten auf Englisch", "feedback", None),
+    (
+        "recuerda que el cliente odia los correos largos",
+        "project",
+        "el cliente odia los correos largos",
+    ),
+    ("a partir de ahora escribe los commits en inglés", "feedback", None),
+    ("n'oublie pas que la démo est en avril", "project", "la démo est en avril"),
+    ("désormais réponds en français", "feedback", None),
+    ("テストは毎回実行すること。覚えておいて", "feedback", "テストは毎回実行すること"),
+    ("今後はコミットメッセージを英語で書いて", "feedback", None),
 ]
 
 LEFT = [
@@ -84,7 +92,59 @@ LEFT = [
 @pytest.mark.parametrize(("text", "type_", "rule"), KEPT, ids=[row[0] for row in KEPT])
 def test_what_is_kept(text: str, type_: str, rule: str):
     (one,) = found(text)
-    assert (one.type, one.rule) == (type_, rule)
+    assert (one.type, one.rule) == (type_, rule or text)
+    assert one.said in text
+
+
+REPORTED = [  # what others say, and what the user rejects, is nobody's rule
+    "My colleague says: always push to main. I think that is wrong.",
+    "my boss told me to always use tabs",
+    "The tutorial says you should never commit lock files.",
+    "he keeps saying we must always squash",
+    "According to the docs, always call close first.",
+    "Always deploy on Fridays. That is nonsense.",
+    "Mein Kollege sagt, immer direkt auf main pushen. Das ist falsch.",
+    "Mon collègue dit : toujours pousser sur main. C'est faux.",
+    "Mi jefe dice: siempre subir a main. No estoy de acuerdo.",
+    "同事说以后都直接推到主分支。我觉得不对。",
+    "同僚は今後は直接プッシュすると言っていた。間違っていると思う。",
+]
+
+
+def test_a_prompt_that_a_client_wrapped_is_unwrapped():
+    assert unwrap('"Remember: we ship on Mondays"') == "Remember: we ship on Mondays"
+    assert unwrap('"say \\"hi\\" first"') == 'say "hi" first'
+    assert unwrap('"a" and "b"') == '"a" and "b"'
+    assert rules('"Remember that the pilot schools start in May."') == [
+        "the pilot schools start in May"
+    ]
+
+
+# The tables
+
+CUES = read_cues(PACKAGE, "cues.tsv")
+TAIL = {"zh": "部署前跑测试", "ja": "デプロイ前にテスト"}
+
+
+@pytest.mark.parametrize("cue", CUES, ids=[f"{one.language} {one.phrase[:40]}" for one in CUES])
+def test_every_row_fires_once(cue: Cue):
+    tail = TAIL.get(cue.language, "the release train waits for two approvals")
+    words = example(cue.phrase)
+    text = f"{tail}, {words}" if cue.phrase.endswith(" .") else f"{words} {tail}"
+    assert cue.search(text)
+    assert cue.language in ("en", "de", "fr", "es", "zh", "ja")
+    assert cue.kind in ("keep", "kept", "order", "person", "place", "event", "fact")
+    named = {name for name in cue.veto if not name.startswith("+")} - {"code"}
+    assert named <= vetoes().keys()
+    assert find_cue(Sentence(text, text)) is not None or named
+
+
+def test_every_veto_is_used_and_matches():
+    used = {name for cue in CUES for name in cue.veto} | {"-", "reported", "rejected"}
+    for row in read_table(PACKAGE, "vetoes.tsv"):
+        phrase = row["phrase"].lstrip("^>")
+        assert row["name"] in used
+        assert compile_phrase(f"…{phrase}", row["language"]).search(example(phrase)), phrase
 
 
 AGAINST = [  # from what is said against a way of working nothing is guessed
@@ -107,7 +167,6 @@ ABOUT_THE_PROGRAM = [
     "why do you check for nil twice?",
     "the CLI should ask first, never guess",
     "when you commit, the hook prints an error",
-    "never delete the shadow branch",
     "you forgot to export the function",
     "don't show the warning twice",
     "each commit should have a trailer with the id",
@@ -162,7 +221,9 @@ SECRET = [
 ]
 
 
-@pytest.mark.parametrize("text", LEFT + AGAINST + ABOUT_THE_PROGRAM + NEVER + SECRET + PASTED)
+@pytest.mark.parametrize(
+    "text", LEFT + AGAINST + ABOUT_THE_PROGRAM + NEVER + SECRET + PASTED + REPORTED
+)
 def test_what_is_not_kept(text: str):
     assert rules(text) == []
 
@@ -170,36 +231,21 @@ def test_what_is_not_kept(text: str):
 def test_a_list_under_a_rule_is_the_users_own():
     rows = ["always run the linter before you commit", "never push to main without asking"]
     text = "From now on:\n" + "\n".join(f"- {row}" for row in rows)
-    assert rules(text) == [f"{row.capitalize()}." for row in rows]
+    assert rules(text) == rows
 
 
-def test_the_reason_and_the_range_are_the_users_or_none():
-    (one,) = found("Never mock the database in tests, because the last migration broke.")
-    assert (one.rule, one.why, one.how) == (
-        "Never mock the database in tests.",
-        "The last migration broke.",
-        "",
-    )
-    (one,) = found(
-        "Always run the linter before you commit. Otherwise CI fails. This applies to docs too."
-    )
-    assert (one.why, one.how) == ("CI fails.", "This applies to docs too.")
-    (one,) = found("每次提交代码之前都要运行 lint，否则流水线会失败。")
-    assert (one.rule, one.why) == ("每次提交代码之前都要运行 lint。", "流水线会失败。")
-    (one,) = found("I hate long functions.")
-    assert (one.why, one.how) == ("", "")
-
-
-def test_what_was_shouted_is_written_plainly():
-    assert rules("ALWAYS RUN THE LINTER BEFORE YOU COMMIT") == [
-        "Always run the linter before you commit."
-    ]
-
-
-def test_an_insult_is_not_written_down():
-    (one,) = found("always run the tests before you commit you idiot ...")
-    assert "idiot" not in one.text
-    assert one.rule == "Always run the tests before you commit."
+def test_the_passage_stays_as_it_was_said_with_the_reason_that_follows():
+    text = "NEVER mock the database in tests, because the last migration broke you idiot"
+    (one,) = found(text)
+    assert (one.said, one.rule) == (text, text)
+    (one,) = found("Always run the linter before you commit. Otherwise CI fails.")
+    assert one.rule == "Always run the linter before you commit"
+    assert one.said == "Always run the linter before you commit. Otherwise CI fails"
+    for text in ("pls dont ever  touch vendor/", "Don’t ever touch vendor/, it’s synced"):
+        (one,) = found(text)
+        assert one.said == " ".join(text.split())
+    (one,) = found("Remember: no deploys on Friday.")
+    assert (one.rule, one.when) == ("no deploys on Friday", "said on 2026-03-11, Wednesday")
 
 
 def test_what_was_said_already_is_left_out():
@@ -210,19 +256,19 @@ def test_what_was_said_already_is_left_out():
     assert rules(text, "The linter is ruff.") != []
     date = "The release of the importer for the customer in Oslo is on 2026-03-{}."
     assert rules(date.format(20), date.format(20)) == []
-    assert rules(date.format(20), date.format(13)) == [date.format(20)]
+    assert rules(date.format(20), date.format(13)) == [date.format(20).rstrip(".")]
     assert len(rules(f"{text} {text}")) == 1
 
 
 def test_one_message_gives_a_bounded_number():
     words = ("cats", "dogs", "fish", "birds", "mice", "bees", "ants", "rats", "owls", "pigs")
-    assert len(rules(" ".join(f"I hate {one}." for one in words))) == MAX
+    assert len(rules(" ".join(f"Remember that {one} bite." for one in words))) == MAX
 
 
 def test_a_huge_message_is_read_in_part():
     text = "I hate long functions. " + "x" * 10_000_000
     assert len(own(text)) <= LOOKED_AT
-    assert rules("I hate long functions.\n\n" + "word " * 2_000_000) == ["I hate long functions."]
+    assert rules("Remember that owls bite.\n\n" + "word " * 2_000_000) == ["owls bite"]
     assert rules("<" * 10_000_000) == rules("```" * 3_000_000) == rules('"' * 10_000_000) == []
     assert rules("why do you " * 900_000) == []
 
@@ -281,17 +327,6 @@ def test_the_same_words_of_another_day_are_something_else():
     assert rules(rule, f"{rule} (said on 2026-02-11, Wednesday)") == []
 
 
-def test_only_what_lies_ahead_is_due():
-    assert is_ahead("by Friday", WEDNESDAY)
-    assert is_ahead("next month", WEDNESDAY)
-    assert is_ahead("on 2026-03-11", WEDNESDAY)
-    assert not is_ahead("yesterday", WEDNESDAY)
-    assert not is_ahead("on 2026-03-10", WEDNESDAY)
-    assert not is_ahead("soon", WEDNESDAY)
-    assert rules("The release was on Friday.") == []
-
-
 @given(st.text(max_size=200), st.floats(allow_nan=True, allow_infinity=True))
 def test_any_text_at_any_time_has_dates_or_none(text: str, at: float):
     assert isinstance(said_on(text, at, once=True)[0], str)
-    assert isinstance(is_ahead(text, at), bool)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reverie.embedded import ExtractedFact, UserTurn, find_facts, never, own
+from reverie.embedded import NOTHING_TO_SAVE, ExtractedFact, find_facts, never, user_turn
+from reverie.topics import supersedes
 from reverie.transcript import KnownMemory
 
 from .extracting import WEDNESDAY, Talk
@@ -21,7 +22,7 @@ def talk(tmp_path: Path) -> Talk:
 
 
 def found(*said: str) -> list[ExtractedFact]:
-    return find_facts([UserTurn(str(n), own(text), WEDNESDAY) for n, text in enumerate(said)])
+    return find_facts([user_turn(str(n), text, WEDNESDAY) for n, text in enumerate(said)])
 
 
 PLAIN = [
@@ -44,12 +45,10 @@ PLAIN = [
     ("from now on send a summary so i see where we are", "feedback"),
     ("let's always put fixtures beside the suite they serve", "feedback"),
     ("you always have to use the staging mirror", "feedback"),
-    ("allways quietly deploy", "feedback"),
     ("never take a shortcut around the review", "feedback"),
     ("don't ask me again for leave to run the suite", "feedback"),
     ("i don't want you to rename branches on your own", "feedback"),
     ("never delete a branch unless i tell you", "feedback"),
-    ("when cutting a release there must always be a signed tag", "feedback"),
     ("remember if a partner calls, you tell sales first", "project"),
 ]
 
@@ -142,17 +141,17 @@ def test_two_rules_in_a_sentence_are_two_and_a_pronoun_finds_its_names():
     assert one.line == "Method names start with 'j_'."
 
 
-async def test_a_later_rule_takes_the_earlier_ones_place_in_its_file(talk: Talk):
-    talk.say("From now on, start attribute names with 'q_'. This tells them from variables.")
+async def test_a_later_rule_gets_a_file_and_the_earlier_stays_as_it_was(talk: Talk):
+    talk.say("From now on, start attribute names with 'q_'.")
     await talk.extract()
-    (first,) = talk.entries
-    assert "'q_'" in first.body
+    before = talk.texts()
     talk.say("Actually, forget that. Going forward, start attribute names with 'j_'.")
     await talk.extract()
-    (entry,) = talk.entries
-    assert entry.key == first.key
-    assert entry.description == "Attribute names start with 'j_'."
-    assert "q_" not in entry.text
+    first, second = talk.entries
+    assert before == {first.key: first.text}
+    assert first.name == second.name == "Attribute names: beginning"
+    assert second.description == "Attribute names start with 'j_'."
+    assert supersedes(second, first)
 
 
 async def test_a_rule_said_again_writes_nothing(talk: Talk):
@@ -164,14 +163,12 @@ async def test_a_rule_said_again_writes_nothing(talk: Talk):
     assert talk.texts() == before
 
 
-async def test_a_manifest_of_a_hundred_thousand_is_read_and_gets_no_twin(talk: Talk):
+async def test_a_manifest_of_a_hundred_thousand_is_read_and_gets_no_duplicate(talk: Talk):
     many = tuple(
         KnownMemory(f"m{n}.md", "feedback", f"Rule {n}", f"Step {n} comes before step {n + 1}")
         for n in range(100_000)
     )
-    mine = KnownMemory("names.md", "feedback", "Attribute names: beginning", "As before")
-    head = "name: 'Attribute names: beginning'\ndescription: As before\ntype: feedback"
-    (talk.folder / "names.md").write_text(f"---\n{head}\n---\n\nOld.\n")
+    mine = KnownMemory("names.md", "feedback", "Names", "Attribute names start with 'q_'.")
     talk.say("From now on, start attribute names with 'q_'.")
     told = await talk.extract(replace(talk.task(), memories=(*many, mine)))
-    assert told == "Saved: names.md."
+    assert told == NOTHING_TO_SAVE

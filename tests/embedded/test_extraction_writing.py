@@ -11,14 +11,11 @@ from reverie.embedded import (
     NOTHING_TO_SAVE,
     EmbeddedModel,
     answer_extraction,
-    edit_between,
-    shown_text,
 )
 from reverie.transcript import (
     AssistantMessage,
     ExtractTask,
     HeadSet,
-    KnownMemory,
     Task,
     UserMessage,
     block_of,
@@ -38,15 +35,45 @@ def talk(tmp_path: Path) -> Talk:
     return Talk(tmp_path / "memory")
 
 
-async def test_a_new_memory_says_topic_fact_and_reason_each_in_its_place(talk: Talk):
-    talk.say("Always run the linter before you commit. Otherwise CI fails.")
+async def test_a_new_memory_says_topic_and_the_words_as_they_were_said(talk: Talk):
+    said = "Always run the linter before you commit. Otherwise CI fails"
+    talk.say(f"{said}.")
     assert await talk.extract() == "Saved: feedback_run_the_linter.md."
     ((first,),) = talk.rounds
     assert first[0] == "Write"
     (entry,) = talk.entries
     assert (entry.type, entry.name) == ("feedback", "Run the linter")
-    assert entry.description == "Always run the linter before you commit."
-    assert entry.body == "Always run the linter before you commit.\n\n**Why:** CI fails.\n"
+    assert entry.description == "Always run the linter before you commit"
+    assert entry.body == f"The user said: “{said}”\n"
+
+
+async def test_a_date_stands_beside_the_words_and_a_weekday_stays_one(talk: Talk):
+    talk.say("Remember: no deploys on Friday.", "Remember that the audit begins tomorrow.")
+    await talk.extract()
+    assert sorted(bodies(talk.entries)) == [
+        (
+            "The user said: “Remember that the audit begins tomorrow”"
+            " (said on 2026-03-11, Wednesday; tomorrow: 2026-03-12)"
+        ),
+        "The user said: “Remember: no deploys on Friday” (said on 2026-03-11, Wednesday)",
+    ]
+
+
+LONG = "Remember that the export of the quarterly numbers for the auditors in Oslo takes two hours"
+
+
+async def test_a_title_is_short_and_a_files_name_has_at_most_five_words(talk: Talk):
+    talk.say(
+        LONG,
+        "From now on, start all function argument names with 'x_'.",
+        "记住，以后提交信息都用中文写",
+    )
+    await talk.extract()
+    assert len(talk.entries) == 3
+    for entry in talk.entries:
+        assert len(entry.key.removesuffix(".md").split("_")) <= 5
+        assert len(entry.name.split()) <= 6
+        assert len(entry.name) <= 40
 
 
 @pytest.mark.parametrize(
@@ -123,7 +150,7 @@ async def test_what_recall_or_an_instruction_file_says_is_not_learned_again(talk
     assert await talk.extract() == NOTHING_TO_SAVE
 
 
-# Updates
+# Memories that are there
 
 
 def remember(talk: Talk, key: str, *, name: str, about: str, type_: str, body: str) -> None:
@@ -134,77 +161,30 @@ def remember(talk: Talk, key: str, *, name: str, about: str, type_: str, body: s
     index.write_text(f"{old}- [{name}]({key}) — {about}\n", encoding="utf-8")
 
 
-async def test_a_moved_date_changes_the_memory_and_makes_no_twin(talk: Talk):
+async def test_no_memory_is_changed_by_rules(talk: Talk):
     about = "The release of the importer is on 2026-03-13."
     remember(talk, "release.md", name="Importer release", about=about, type_="project", body=about)
-    talk.say("The release of the importer is on March 20.")
-    assert await talk.extract() == "Saved: release.md."
-    reads, writes = talk.rounds
-    assert [(name, given["file_path"].rpartition("/")[2]) for name, given in reads] == [
-        ("Read", "release.md"),
-    ]
-    assert [name for name, _ in writes] == ["Edit"]
-    (entry,) = talk.entries
-    said, when = "The release of the importer is on March 20", "(said on 2026-03-11, Wednesday)"
-    assert entry.body == f"The user said: “{said}” {when}\n"
-    assert entry.description == f"{said}. {when}"
-    assert "keep: this" in entry.text
+    before = (talk.folder / "release.md").read_bytes()
+    talk.say("Remember that the release of the importer is on 2026-03-20.")
+    await talk.extract()
+    assert (talk.folder / "release.md").read_bytes() == before
+    assert {name for row in talk.rounds for name, _ in row} == {"Write"}
+    assert len(talk.entries) == 2
+
+
+async def test_what_a_description_says_already_is_not_written(talk: Talk):
+    rule = "Always run the linter before you commit."
+    remember(talk, "x.md", name="Linter", about=rule, type_="feedback", body=rule)
+    talk.say(rule)
     assert await talk.extract() == NOTHING_TO_SAVE
 
 
-async def test_what_is_turned_round_replaces_the_old_rule(talk: Talk):
-    rule = "Use tabs for indentation."
-    remember(talk, "tabs.md", name="Tabs", about=rule, type_="feedback", body=rule)
-    talk.say("From now on, use spaces for indentation instead of tabs, because the formatter does.")
-    await talk.extract()
-    (entry,) = talk.entries
-    assert "Use tabs" not in entry.body
-    assert "**Why:** The formatter does." in entry.body
-
-
-async def test_more_on_a_subject_is_added_below(talk: Talk):
-    rule = "Commit messages are short and in English."
-    body = f"{rule}\n\n**Why:** The team is mixed."
-    remember(talk, "commits.md", name="Commit messages", about=rule, type_="feedback", body=body)
-    talk.say("Remember that commit messages are short, in English and start with a verb.")
-    await talk.extract()
-    (entry,) = talk.entries
-    assert entry.body.startswith(body)
-    assert "start with a verb" in entry.body
-    assert talk.index.count("](") == 1
-
-
-async def test_a_memory_that_says_it_only_in_its_body_is_left_as_it_is(talk: Talk):
-    remember(
-        talk,
-        "x.md",
-        name="Linter and commits",
-        about="When the linter runs before a commit",
-        type_="feedback",
-        body="Always run the linter before you commit.",
-    )
-    before = talk.texts(), talk.index
-    talk.say("Always run the linter before you commit.")
-    await talk.extract()
-    assert (talk.texts(), talk.index) == before
-
-
-async def test_a_memory_that_vanished_is_written_anew(talk: Talk):
-    about = "The release of the importer is on 2026-03-13."
-    gone = KnownMemory("gone.md", "project", "Importer release", about)
-    talk.say("The release of the importer is on March 20.")
-    text = await talk.extract(replace(talk.task(), memories=(gone,)))
-    (entry,) = talk.entries
-    assert text == f"Saved: {entry.key}."
-    assert entry.key != "gone.md"
-
-
 async def test_a_name_that_is_taken_by_an_unlisted_file_is_not_overwritten(talk: Talk):
-    path = talk.folder / "user_long_functions.md"
+    path = talk.folder / "user_i_hate_long_functions.md"
     path.write_text("mine", encoding="utf-8")
     talk.say("I hate long functions.")
     text = await talk.extract(replace(talk.task(), memories=()))
-    assert text == "Not saved: user_long_functions.md."
+    assert text == "Not saved: user_i_hate_long_functions.md."
     assert path.read_text(encoding="utf-8") == "mine"
 
 
@@ -255,20 +235,3 @@ def test_a_task_without_times_has_no_new_words(talk: Talk):
     request = talk.request(replace(talk.task(), times=()), talk.view)
     assert [block.type for block in answer_extraction(request)] == ["text"]
     assert isinstance(request.task, ExtractTask)
-
-
-# Exact edits
-
-
-def test_an_edit_names_a_place_that_is_there_once():
-    assert edit_between("a\nb\n", "a\nc\n") == ("b", "c")
-    assert edit_between("x\nx\n", "x\nx\ny\n") == ("x\nx", "x\nx\ny")
-    assert edit_between("a\nsame\nb\nsame\n", "a\nsame\nb\nother\n") == ("b\nsame", "b\nother")
-    assert edit_between("", "new\n") is None
-    assert edit_between("a\nb […9 more bytes in this line]\n", "a\nc\n") is None
-
-
-def test_only_numbered_lines_are_a_files_text():
-    shown = "     1\ta\n     2\t\n     3\tb\tc\n[7 more lines. Read on with offset 4]"
-    assert shown_text(shown) == "a\n\nb\tc\n"
-    assert shown_text("no such file") == ""

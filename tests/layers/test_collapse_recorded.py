@@ -14,6 +14,7 @@ from reverie.testing import FixedFlags, ManualClock, MemoryDisk, world
 from reverie.toolbox import SealedCalls
 from reverie.transcript import (
     REFERENCE,
+    AssistantMessage,
     Entry,
     SentBlock,
     Started,
@@ -26,6 +27,7 @@ from reverie.transcript import (
     encode,
     fold_entries,
     is_typed,
+    part_reference,
     reference,
     text_block,
 )
@@ -90,7 +92,17 @@ async def test_every_word_of_the_user_and_every_call_can_be_found(courses: list[
                 assert block.get("text") in text
         live = {c for i in going.view.items if i.kind == "message" for c in i.calls}
         calls = [b.get("id") for s in course.steps for b in s.blocks if b.type == "tool_use"]
-        assert all(call in live or reference(call) in text for call in calls)
+        folded = (i.covers for i in going.view.items if i.reason == FOLDED)
+        entries = going.view.entries.among(frozenset[str]().union(*folded))
+        parts = {part_reference(e.id) for e in entries} & set(REFERENCE.findall(text))
+        held = {
+            b.call
+            for e in entries
+            if isinstance(e.record, AssistantMessage)
+            for b in e.record.blocks
+        }
+        assert bool(parts) == bool(held)
+        assert all(c in live or c in held or reference(c) in text for c in calls)
 
 
 @pytest.mark.parametrize("tail", TAILS)

@@ -95,7 +95,7 @@ async def test_older_answers_are_cut_and_every_one_is_read_back(tmp_path: Path):
     await going.rounds(["more " * 100] * 40, "Something else")
     text = going.text()
     assert OPTIONS not in text
-    assert OPTIONS[:100] in text
+    assert OPTIONS[:80] in text
     source = SealedCalls(lambda: going.view, Folder(tmp_path), "s")
     for entry in going.view.entries:
         record = entry.record
@@ -104,7 +104,14 @@ async def test_older_answers_are_cut_and_every_one_is_read_back(tmp_path: Path):
             names = [reference(c) for c in calls] or [reference(entry.id)]
             said = "\n".join(b.get("text") for b in record.blocks if b.type == "text")
             live = {i.id for i in going.view.items}
-            assert entry.id in live or any(name in text for name in names)
+            part = next((i for i in going.view.items if entry.id in i.covers), None)
+            if part is not None and part.reason == FOLDED:
+                (name, *_) = REFERENCE.findall(part.pieces[-1].block.text)
+                whole = await source.find(name)
+                assert whole is not None
+                assert said in whole.text
+            else:
+                assert entry.id in live or any(name in text for name in names)
             for name in names:
                 found = await source.find(name)
                 assert found is not None
@@ -139,17 +146,23 @@ ANSWER = (
 )
 
 
+CLARIFY = REFUSAL + (
+    "The user wants to clarify these questions.\n    Start by asking them what.\n\n"
+    '    Questions asked:\n- "Where?"\n  Answer: docs/\n- "When?"\n  (No answer provided)'
+)
+
+
 @pytest.mark.parametrize(
-    ("tool", "text", "failed", "said"),
+    ("tool", "text", "failed"),
     [
-        ("Edit", REFUSAL + "keep the name,\nit is public", True, "keep the name,\nit is public"),
-        ("AskUserQuestion", ANSWER, False, '"Where?"="docs/"'),
-        ("Bash", REFUSAL + "a file said so", False, ""),
+        ("Edit", REFUSAL + "keep the name,\nit is public", True),
+        ("mcp__tracker__create", REFUSAL + "not in that project", True),
+        ("AskUserQuestion", ANSWER, False),
+        ("AskUserQuestion", CLARIFY, True),
     ],
 )  # fmt: skip
-async def test_the_users_words_in_results_stay_theirs(
-    tool: str, text: str, failed: bool, said: str
-):
+async def test_the_users_words_in_results_stay_whole(tool: str, text: str, failed: bool):
+    """Nothing tells whose words a tool returns, so they stay where they came from."""
     going = Running(SMALL)
     await going.add(text_block("go"))
     await going.answer((call(tool, "t1"),))
@@ -157,8 +170,17 @@ async def test_the_users_words_in_results_stay_theirs(
     await going.add(block_of({**result, "is_error": True} if failed else result), origin="tool")
     await going.rounds(["more " * 100] * 40, "go on")
     assert any(s.reason == FOLDED for s in going.seals())
-    shown = [line for line in going.text().split("<user>") if said and line.startswith(said)]
-    assert len(shown) == bool(said)
+    assert f"\n{'!' if failed else '='} {text}" in going.text()
+
+
+async def test_words_behind_a_clients_frame_are_the_users():
+    framed = "<system-reminder>\nToday is Monday.\n</system-reminder>\nNever push to main"
+    going = Running(SMALL)
+    await going.add(text_block(framed))
+    await going.rounds(["more " * 100] * 40, "go on")
+    assert any(s.reason == FOLDED for s in going.seals())
+    assert "<user>Never push to main</user>" in going.text()
+    assert "<user><system-reminder>" not in going.text()
 
 
 # --- 4: lines tell outcomes
@@ -292,14 +314,14 @@ async def test_prices_and_lifetimes_are_the_models_unless_somebody_sets_others()
         assert price.cost == pytest.approx(write * COLLAPSE.collapse_kept)
 
 
-async def test_where_reading_costs_nothing_only_the_limit_seals():
+async def test_where_reading_costs_nothing_only_a_full_window_seals():
     local = Prices(read=0.0, write=1.0, short=3600)
     model = ScriptedModel([], capabilities=Capabilities(prices=local))
     going = Running(COLLAPSE, model)
-    await going.rounds(["word " * 800] * 30)
+    await going.rounds(["word " * 800] * 120)
     assert not going.seals()
-    await going.rounds(["word " * 800] * 30)
-    assert "of 40,000 tokens" in going.seals()[0].why
+    await going.rounds(["word " * 800] * 50)
+    assert "the tail had 16" in going.seals()[0].why  # of a threshold of 167,000
 
 
 # --- 9: a model's words at a fold

@@ -131,11 +131,115 @@ def test_another_value_a_turned_meaning_or_a_hole_is_a_loss(said: str, instead: 
     assert gone(OLD, OLD.replace(said, instead)) == [said]
 
 
-def test_a_name_repeats_its_file_only_up_to_the_same_number() -> None:
-    text = "---\nname: {}\n---\n\nThe gateway listens on port 8080 for guests.\n"
-    for name, told in (("The gateway listens on port 80", False), ("The gateway lis", True)):
-        words = [one.text for one in facts_of(text.format(name), "a.md")]
-        assert (name not in words) is told
+BODY = "The gateway listens on port 8080 for guests.\n"
+TITLED = "---\nname: {}\ndescription: {}\ntype: project\n---\n\n" + BODY
+
+
+@pytest.mark.parametrize(
+    ("name", "about", "kept"),
+    [
+        ("Gateway", "where the gateway listens", True),
+        ("Yesterday", "on guests", True),
+        ("Gateway", "guests reach the gateway on port 9090", False),
+        ("Gateway of room 3", "where the gateway listens", False),
+        ("Halvard", "about it", False),
+    ],
+)
+def test_a_title_goes_where_a_file_has_its_ids_and_words(name: str, about: str, kept: bool) -> None:
+    old = {"a.md": TITLED.format(name, about).encode(), "b.md": b"Something else.\n"}
+    assert (fact_verdict(old, {"b.md": old["b.md"] + BODY.encode()}).lost == ()) is kept
+
+
+def test_a_description_that_is_all_a_memory_says_is_a_fact() -> None:
+    old = {"a.md": b"---\nname: Deploys\ndescription: Never deploy on Friday\n---\n"}
+    said = [one.text for one in fact_verdict(old, {}).lost]
+    assert said == ["Deploys", "Never deploy on Friday"]
+
+
+def test_a_line_that_the_file_still_has_is_no_loss() -> None:
+    """Whatever its words are worth alone: a rewritten file keeps what it did not touch."""
+    index = "- [Yesterday](y.md) — yesterday\n- [A](a.md) — the ledger\n"
+    files = {"y.md": b"Yesterday.\n", "a.md": b"The ledger is closed.\n"}
+    made = index.replace("the ledger", "the ledger is closed") + "- [B](b.md) — yesterday\n"
+    new = files | {"MEMORY.md": made.encode(), "b.md": b"Yesterday.\n"}
+    assert fact_verdict(files | {"MEMORY.md": index.encode()}, new).lost == ()
+    assert fact_verdict({"y.md": b"Yesterday.\n"}, {"b.md": b"So it was yesterday.\n"}).lost == ()
+
+
+IDS = [
+    ("Room 3 has the broken projector.", "Room 5 has the broken projector."),
+    ("Crane one lifts 40 tonnes.", "Crane two lifts 60 tonnes."),
+    ("Customer Adler pays by invoice.", "Customer Borg pays by invoice."),
+    ("The third shift begins at noon.", "The second shift begins at noon."),
+    ("Release 2.3 needs the old driver.", "Release 2.4 needs the old driver."),
+    ("Raum 3 hat den kaputten Beamer.", "Raum 5 hat den kaputten Beamer."),
+    ("Kran zwei hebt 40 Tonnen Stahl.", "Kran drei hebt 40 Tonnen Stahl."),
+    ("会议室3的投影仪坏了。", "会议室5的投影仪坏了。"),
+    ("El servidor 12 aloja la wiki.", "El servidor 14 aloja la wiki."),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), IDS)
+@pytest.mark.parametrize("why", ["superseded_by", "contradicted_by", "duplicate_of"])
+def test_another_id_beside_a_noun_is_another_thing(one: str, other: str, why: DropReason) -> None:
+    old = {"a.md": one.encode(), "b.md": other.encode()}
+    reason = RemovalReason(why, "a.md", "b.md", one, other)
+    assert texts(fact_verdict(old, {"b.md": old["b.md"]}, [reason]).lost) == [one]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The build runs on Python 3.11.", "The build runs on Python 3.12."),
+        ("Rosa Delgado signs the ledger.", "Pavel Novák signs the ledger."),
+        ("Crane one lifts 40 tonnes.", "Crane one lifts 45 tonnes since May."),
+    ],
+)
+def test_a_value_that_changed_may_be_superseded(one: str, other: str) -> None:
+    old = {"a.md": one.encode(), "b.md": other.encode()}
+    reason = RemovalReason("superseded_by", "a.md", "b.md", one, other)
+    assert fact_verdict(old, {"b.md": old["b.md"]}, [reason]).lost == ()
+
+
+REWORDED = [
+    ("Run `make check` before every commit.", "Before each commit, run `make check`.", True),
+    (
+        "The release bot ships every Friday at 17:00 from branch `stable`.",
+        "Every Friday at 17:00 the release bot ships from `stable`.",
+        True,
+    ),
+    ("Deploys happen from stable on Fridays.", "We deploy from stable on Fridays.", True),
+    ("The ledger is closed by Rosa at 18:00.", "Rosa closes the ledger at 18:00.", True),
+    ("Vor jedem Commit läuft `make check`.", "`make check` läuft vor jedem Commit.", True),
+    ("Run `make check` before every commit.", "Run `make test` before every commit.", False),
+    ("The bot ships every Friday.", "The bot ships every Thursday.", False),
+    ("The ledger closes at 18:00.", "The ledger never closes at 18:00.", False),
+    ("Tabs are for indentation.", "The printer is on floor 3.", False),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "same"), REWORDED)
+def test_the_same_in_other_words_is_checked_both_ways(one: str, other: str, same: bool) -> None:
+    old = {"a.md": one.encode(), "b.md": other.encode()}
+    reason = RemovalReason("duplicate_of", "a.md", "b.md", one, other)
+    found = fact_verdict(old, {"b.md": old["b.md"]}, [reason])
+    assert (found.lost == ()) is same
+    assert [grave.by for grave in found.tombstones] == ([other] if same else [])
+
+
+@pytest.mark.parametrize(
+    ("said", "goes"),
+    [
+        ("I'm currently debugging the login flow; tests are still failing.", True),
+        ("To fix this import error, delete the cache. It went away.", True),
+        ("Jonas is lazy.", True),
+        ("The ledger closes at 18:00 on workdays.", False),
+        ("Never deploy on Friday.", False),
+    ],
+)
+def test_never_kept_holds_only_for_what_reads_like_it(said: str, goes: bool) -> None:
+    old = {"a.md": f"{HEAD}{said}\n".encode()}
+    assert (fact_verdict(old, {}, [RemovalReason("never_kept", "a.md")]).lost == ()) is goes
 
 
 def test_a_date_written_out_is_no_loss_and_one_left_out_is() -> None:
@@ -190,7 +294,7 @@ def test_a_pointer_may_go_only_where_it_led_nowhere() -> None:
     assert fact_verdict({"MEMORY.md": index}, {"MEMORY.md": b""}, [why]).lost == ()
     files = {"MEMORY.md": index, "a.md": b"Something else.\n"}
     left = fact_verdict(files, {"MEMORY.md": b"", "a.md": files["a.md"]}, [why]).lost
-    assert texts(left) == ["A", "the secret handshake of 1912"]
+    assert texts(left) == ["A — the secret handshake of 1912"]
 
 
 def test_chinese_facts_are_compared_too() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -131,6 +132,43 @@ def test_after_a_checkout_nothing_is_resolved_and_nothing_is_new(home: Home) -> 
         os.utime(home.folder / key, (NOW - 60, NOW - 60))
     assert [home.meant(key) for key in ("a.md", "b.md", "c.md")] == [["?"]] * 3
     assert home.age("a.md") is None
+
+
+def test_times_that_differ_from_one_another_are_believed(home: Home) -> None:
+    """Two files of one day, set by whoever restored them, are no checkout of all."""
+    home.folder.mkdir(parents=True, exist_ok=True)
+    for number, key in enumerate(("a.md", "b.md", "c.md", "d.md", "e.md")):
+        (home.folder / key).write_bytes(text(key, f"Yesterday Rosa moved {key}."))
+        at = MARCH + DAY * max(0, number - 1)
+        os.utime(home.folder / key, (at, at))
+    assert [home.meant(key) for key in ("a.md", "b.md", "e.md")] == [
+        ["On 2026-03-09"],
+        ["On 2026-03-09"],
+        ["On 2026-03-12"],
+    ]
+    assert home.age("a.md") == 252
+
+
+@pytest.mark.needs("git")
+def test_the_history_of_a_folder_in_git_tells_when_a_file_was_written(home: Home) -> None:
+    home.folder.mkdir(parents=True, exist_ok=True)
+    for number, key in enumerate(("a.md", "b.md", "c.md")):
+        (home.folder / key).write_bytes(text(key, f"Yesterday Rosa moved {key}."))
+        if not number:
+            run_git(home.folder, "init", "-q")
+        run_git(home.folder, "add", key)
+        run_git(home.folder, "commit", "-qm", key, at=MARCH + number * DAY)
+    for key in ("a.md", "b.md", "c.md"):
+        os.utime(home.folder / key, (NOW - 60, NOW - 60))
+    assert [home.meant(key) for key in ("a.md", "c.md")] == [["On 2026-03-09"], ["On 2026-03-11"]]
+    assert home.age("b.md") == 251
+
+
+def run_git(folder: Path, *words: str, at: float = NOW) -> None:
+    when = f"{at:.0f} +0000"
+    environ = {**os.environ, "GIT_COMMITTER_DATE": when, "GIT_AUTHOR_DATE": when}
+    named = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    subprocess.run(["git", *named, *words], cwd=folder, env=environ, check=True)
 
 
 def test_a_time_that_is_still_to_come_tells_nothing() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reverie.errors import InvalidInput, NotAvailable, NotFound, PromptTooLong, ReverieError
+from reverie.errors import InvalidInput, NotAvailable, NotFound, PromptTooLong
 from reverie.layers import CompactionFailed
 from reverie.session import Session, TurnLimits, run_turn
 from reverie.settings import DEFAULTS
@@ -460,8 +460,9 @@ async def test_what_cannot_be_compacted_says_so(stage: Stage):
         await s.add(tool_result(s.view.open_calls[0], "ok"))
         with pytest.raises(InvalidInput, match="goes alone"):
             await s.summarize(from_="a", up_to="b")
-        with pytest.raises(ReverieError, match="no usable summary"):
-            await s.summarize()
+        with pytest.raises(InvalidInput, match="Nothing to gain: the conversation has"):
+            await s.summarize(must_gain=True)
+        assert not any(isinstance(e.record, ForkEnded | Failed) for e in s.view.entries)
         assert not boundaries(s)
         assert WISH not in texts(_now(s))
 

@@ -14,8 +14,9 @@ from reverie.errors import ProviderError
 from reverie.session import open_session
 from reverie.store import Folder
 from reverie.testing import ScriptedModel, call, reply
+from reverie.text import frame
 from reverie.topics import Origin, Trust
-from reverie.transcript import Block, ExtractTask
+from reverie.transcript import Attached, Block, ExtractTask, text_block
 from reverie.wire import Request, tool_result, user
 from reverie.world import Event
 from tests.conftest import Scale
@@ -68,7 +69,7 @@ async def test_what_the_user_said_is_saved_with_pointer_origin_and_notice(stage:
         (version,) = memories.history.log("feedback_pnpm.md")
         origin = version.origin
         assert (origin.agent, origin.session) == (NAME, agent.session.id)
-        assert (origin.messages, origin.trust.label) == ((said[0],), "agent")
+        assert (origin.messages, origin.trust.label) == ((said[0],), "user")
     assert stage.said() == ["remembered: feedback_pnpm.md"]
 
 
@@ -327,6 +328,23 @@ async def test_a_file_is_read_then_edited_and_no_twin_is_made(stage: Stage) -> N
         assert agent.memories.folder.keys() == ("feedback_pnpm.md",)
         assert "version 9" in agent.memories.folder.read("feedback_pnpm.md").text
     assert not any(r["is_error"] for r in results(script.forks[-1]) if "is_error" in r)
+
+
+@pytest.mark.spec("9.shown")
+async def test_a_memory_that_recall_showed_whole_counts_as_read(stage: Stage) -> None:
+    """It stands in the conversation that the fork continues."""
+    async with stage.memories() as saved:
+        saved.save("feedback_pnpm.md", RULE.encode(), Origin("save", Trust.USER, agent="user"))
+    made = RULE + "\nCorepack pins version 9 in the manifest of each workspace.\n"
+    shown = frame(RULE, session="s", source="feedback_pnpm.md")
+    script = Script(writes({"feedback_pnpm.md": made}))
+    async with stage.agent(script) as agent:
+        await agent.session.append(Attached((text_block(shown),), "recall"))
+        await turn(agent, "From now on corepack pins version 9 in the manifest of each workspace.")
+        memories = agent.memories
+        assert memories is not None
+        assert memories.folder.read("feedback_pnpm.md").text == made
+    assert len(script.forks) == 1
 
 
 async def test_the_index_is_not_the_forks_to_write(stage: Stage) -> None:
@@ -631,11 +649,8 @@ async def test_a_turn_of_only_tool_results_costs_nothing(stage: Stage) -> None:
         await s.observe(reply(call("List", "t2", path=".")))
         await s.end_turn()
         await looked(agent)
-        now = cursor(agent)
-        assert now is not None
-        assert now.last != first.last
-        assert now.outcome == "nothing"
-        assert len(script.forks) == count
+        assert cursor(agent) == first
+    assert len(script.forks) == count
 
 
 async def test_a_user_message_of_10_mb(stage: Stage) -> None:

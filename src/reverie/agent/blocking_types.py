@@ -75,7 +75,8 @@ class BlockingSession(Protocol):
         ...
 
     def compact(self, instructions: str = "") -> Compacted:
-        """Put a summary in the place of the conversation so far."""
+        """Put a summary in the place of the conversation so far; InvalidInput where writing one
+        would cost more than it saves."""
         ...
 
     def rewind(self, to: str) -> None:

@@ -10,11 +10,12 @@ __getattr__ = offered(
         "branch": "judged_once",
         "changes": "change_verdict",
         "edits": "FixResult",
-        "facts": "DropReason LostFact RemovalReason Tombstone fact_verdict facts_of reasons_block "
-        "reasons_in",
+        "facts": "LostFact fact_verdict facts_of",
         "fixes": "files_after fix_folder",
-        "folder": "one passages",
-        "lint": "CheckInput LintFinding LintReport check",
-        "text_checks": "junk",
+        "folder": "CheckInput one passages",
+        "junk": "junk",
+        "lint": "LintFinding LintReport check",
+        "reasons": "DropReason RemovalReason Tombstone reasons_block reasons_in",
+        "words": "same_in_other_words subject_ids tells_apart",
     },
 )

@@ -1,35 +1,34 @@
-"""A dream's work taken apart into changes, so that one bad change does not sink the rest.
+"""A dream's work taken apart into changes, so that one bad change does not refuse the rest.
 
 A change is every file that belongs to it: a merge with what receives and what goes, files between
 which a passage moved, a file and what links to it by a new name. Pointers belong to the files they
 lead to. What has a fault is put back as it was, with all of its change, and judged again until
-nothing is wrong; what is left lands as one step. A line of an index whose words went nowhere is put
-back where it was lost.
+nothing is wrong; what is left is applied as one step.
 """
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reverie.consolidation.branch import (
-    BranchFault,
-    FolderFiles,
-    TrustIn,
-    by_agent,
-    changed_keys,
-    judged_once,
-)
-from reverie.consolidation.facts import RemovalReason, Tombstone, facts_of
-from reverie.consolidation.text_checks import linked_files
+from reverie.consolidation.branch import BranchFault, FolderFiles, changed_keys, judged_once
+from reverie.consolidation.facts import facts_of
+from reverie.consolidation.folder import TrustIn, by_agent
+from reverie.consolidation.reasons import RemovalReason, Tombstone
 from reverie.topics import index as indexes
 from reverie.topics.entry import INDEX, decode_text, index_of, is_index, is_topic
 from reverie.topics.manifest import IndexLimits
 
+_TELLING = 12
+"""Letters of a passage that two files do not share by chance."""
+_LINK = re.compile(r"\]\(<?([^()\s<>#]+)")
+
 
 @dataclass(frozen=True, slots=True)
 class RejectedChange:
-    """A change that may not land: its files, and why."""
+    """A change that is not applied: its files, and why."""
 
     files: tuple[str, ...]
     faults: tuple[BranchFault, ...]
@@ -42,7 +41,7 @@ class RejectedChange:
 
 @dataclass(frozen=True, slots=True)
 class BranchVerdict:
-    """What of a dream's work may land, what may not, and which facts went for which reason."""
+    """What of a dream's work is applied, what is not, and which facts went for which reason."""
 
     work: Mapping[str, bytes]
     left: tuple[RejectedChange, ...] = ()
@@ -59,8 +58,8 @@ def change_verdict(
     trust: TrustIn = by_agent,
     doubted: Collection[str] = (),
 ) -> BranchVerdict:
-    """The part of the work that nothing is wrong with; `doubted` are the rules whose heads it may
-    change."""
+    """Return the part of the work that nothing is wrong with; `doubted` are the rules whose
+    `applies_to` it may change."""
     state = _BranchEditor(base, dict(work), changes(base, work, reasons))
     while True:
         found = judged_once(
@@ -69,62 +68,54 @@ def change_verdict(
         if not found.faults:
             return BranchVerdict(state.work, tuple(state.left), found.tombstones)
         if not state.take_back(found.faults):
-            every = tuple(key for key in changed_keys(base, work))
+            every = changed_keys(base, work)
             return BranchVerdict(dict(base), (RejectedChange(every, found.faults),))
 
 
 def changes(
     base: FolderFiles, work: FolderFiles, reasons: Sequence[RemovalReason] = ()
 ) -> list[frozenset[str]]:
-    """The files of each change, indexes left out: they follow their files."""
+    """Return the files of each change, indexes left out: they follow their files."""
     keys = [key for key in changed_keys(base, work) if not is_index(key)]
     groups = {key: {key} for key in keys}
-    pairs = [(one.file, one.target) for one in reasons]
-    for one, other in (*pairs, *_moved_pairs(base, work, keys), *_renamed_links(base, work, keys)):
+    reasoned = ((one.file, one.target) for one in reasons)
+    for one, other in (*reasoned, *_moves(base, work, keys), *_relinked(base, work, keys)):
         a, b = groups.get(one), groups.get(other)
-        if a is None or b is None or a is b:
-            continue
-        for key in b:
-            groups[key] = a
-        a |= b
+        if a is not None and b is not None and a is not b:
+            groups |= dict.fromkeys(b, a)
+            a |= b
     return sorted({frozenset(one) for one in groups.values()}, key=sorted)
 
 
-def _moved_pairs(
-    base: FolderFiles, work: FolderFiles, keys: Sequence[str]
-) -> Iterator[tuple[str, str]]:
+def _moves(base: FolderFiles, work: FolderFiles, keys: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Files between which words moved: gone from one, new in the other."""
     before = {key: _plains(key, base.get(key)) for key in keys}
     after = {key: _plains(key, work.get(key)) for key in keys}
-    came: dict[str, str] = {}
-    for key in keys:
-        for words in after[key] - before[key]:
-            came.setdefault(words, key)
+    came = {words: key for key in reversed(keys) for words in after[key] - before[key]}
     for key in keys:
         for words in before[key] - after[key]:
             if words in came and len(words) > _TELLING:
                 yield key, came[words]
 
 
-_TELLING = 12  # letters of a passage that two files do not share by chance
-
-
 def _plains(key: str, data: bytes | None) -> frozenset[str]:
     return frozenset(one.plain for one in facts_of(decode_text(data or b""), key))
 
 
-def _renamed_links(
+def _relinked(
     base: FolderFiles, work: FolderFiles, keys: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
     """A file whose links follow another that came or went belongs to it."""
     fresh = {key for key in keys if (key in base) != (key in work)}
     for key in keys:
-        old, new = (
-            linked_files(key, decode_text(base.get(key, b""))),
-            linked_files(key, decode_text(work.get(key, b""))),
-        )
-        for target in (old ^ new) & fresh:
+        for target in (_links(key, base) ^ _links(key, work)) & fresh:
             yield key, target
+
+
+def _links(key: str, state: FolderFiles) -> set[str]:
+    """The files that a file links to, by their keys."""
+    found = _LINK.findall(decode_text(state.get(key, b"")))
+    return {posixpath.normpath(posixpath.join(posixpath.dirname(key), one)) for one in found}
 
 
 @dataclass(slots=True)
@@ -148,9 +139,7 @@ class _BranchEditor:
             self.groups.remove(group)
             for key in group:
                 self._put_back(key)
-        lines = [f for f in faults if is_index(f.file) and not (bad and f.about)]
-        mended = [f for f in lines if self._mend_index(f)]
-        return bool(bad or mended) or self._reset(lines)
+        return bool(bad) or self._reset([fault for fault in faults if is_index(fault.file)])
 
     def _grows(self, group: Iterable[str]) -> int:
         return sum(len(self.work.get(k, b"")) - len(self.base.get(k, b"")) for k in group)
@@ -166,45 +155,32 @@ class _BranchEditor:
         index = index_of(key)
         name = key.removeprefix(index.removesuffix(INDEX))
         old, now = self.base.get(index, b""), self.work.get(index, b"")
-        rows = [old[one.start : one.end] for one in indexes.pointers_to(old, name)]
-        rows = [row.rstrip(b"\r\n") for row in rows] if key in self.base else []
-        made = [now[one.start : one.end].rstrip(b"\r\n") for one in indexes.pointers_to(now, name)]
-        if rows == made:
-            return
-        data = indexes.without(now, name)
-        for row in rows:
-            data = (data.rstrip(b"\r\n") + b"\n" if data.strip() else b"") + row + b"\n"
-        self.work[index] = data
-
-    def _mend_index(self, fault: BranchFault) -> bool:
-        """A line of an index that was lost is put back."""
-        old = self.base.get(fault.file, b"").splitlines()
-        if fault.kind != "fact lost" or not 0 < fault.line <= len(old):
-            return False
-        row, data = old[fault.line - 1], self.work.get(fault.file, b"")
-        if row in data.splitlines():
-            return False
-        heads = [one for one in old[: fault.line - 1] if one.startswith(b"#")]
-        rows = data.rstrip(b"\r\n").splitlines() if data.strip() else []
-        rows += [heads[-1]] if heads and heads[-1] not in rows else []
-        self.work[fault.file] = b"\n".join([*rows, row]) + b"\n"
-        return True
+        rows = _rows(old, name) if key in self.base else []
+        if rows != _rows(now, name):
+            data = indexes.without(now, name)
+            for row in rows:
+                data = (data.rstrip(b"\r\n") + b"\n" if data.strip() else b"") + row + b"\n"
+            self.work[index] = data
 
     def _reset(self, faults: Sequence[BranchFault]) -> bool:
-        """An index that nothing else mends: as it was, with pointers for what came and went."""
+        """An index with a fault of its own: as it was, with pointers for what came and went."""
         done = False
         for key in {fault.file for fault in faults}:
-            below, data = key.removesuffix(INDEX), self.base.get(key, b"")
-            made = self.work.get(key, b"")
+            below, data, made = key.removesuffix(INDEX), self.base.get(key, b""), self.work.get(key)
             topics = [k for k in {*self.base, *self.work} if is_topic(k) and index_of(k) == key]
             for one in sorted(topics):
                 name = one.removeprefix(below)
                 if one not in self.work:
                     data = indexes.without(data, name)
-                elif found := indexes.find_pointer(made, name):
+                elif found := indexes.find_pointer(made or b"", name):
                     data = indexes.put(data, name, found.title, found.hook)
             if data != made:
                 self.work[key] = data
                 self.left.append(RejectedChange((key,), tuple(f for f in faults if f.file == key)))
                 done = True
         return done
+
+
+def _rows(data: bytes, name: str) -> list[bytes]:
+    found = indexes.pointers_to(data, name)
+    return [data[one.start : one.end].rstrip(b"\r\n") for one in found]

@@ -1,10 +1,9 @@
-"""Edits with reasons, and an index mended.
+"""Edits with reasons, and an index repaired.
 
-An index has one pointer a memory, none to nothing, short lines and no content. What a line says
-beyond the width goes into the memory it points to, and a section with content becomes a memory of
-its own, heading and all: the words move, none is lost. Words that introduce pointers stay. A
-pointer to a file that was merged points to where it went; one whose file lies elsewhere under the
-same name is led there.
+An index has one pointer per memory, none to nothing, short lines and no content. What a line says
+beyond the width goes into the memory it points to, and a section with content becomes a memory,
+heading and all: the words move, none is lost. Words that introduce pointers stay. A pointer to a
+file that was merged points to where it went; one whose file has another folder is led there.
 """
 
 from __future__ import annotations
@@ -14,29 +13,19 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 
-from reverie.consolidation.facts import DropReason, RemovalReason
 from reverie.consolidation.folder import passages
+from reverie.consolidation.reasons import DropReason, RemovalReason
 from reverie.consolidation.text_checks import names_subject, same_words
 from reverie.light import dataclass
 from reverie.text.tokens import split_terms
+from reverie.topics import entry as entries
 from reverie.topics import index as indexes
-from reverie.topics.entry import (
-    INDEX,
-    TopicFile,
-    decode_text,
-    index_of,
-    is_cut,
-    is_index,
-    is_topic,
-    key_for,
-    new,
-    sort_of,
-    title_of,
-    uncut,
-)
+from reverie.topics.entry import INDEX, TopicFile, decode_text, index_of, is_index, is_topic
 from reverie.topics.frontmatter import BOM
 from reverie.topics.index import Index, Pointer
 from reverie.topics.manifest import IndexLimits
+
+_BLANKS = re.compile(rb"(\r?\n)(?:[ \t]*\r?\n){2,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +56,6 @@ class FixResult:
         return tuple(dict.fromkeys(one.reason for one in self.edits))
 
 
-_BLANKS = re.compile(rb"(\r?\n)(?:[ \t]*\r?\n){2,}")
-
-
 @dataclass(slots=True)
 class Pointers:
     """One index of a folder under repair; `files` is changed where words move into a memory."""
@@ -87,17 +73,19 @@ class Pointers:
 
     def own(self) -> dict[str, str]:
         """The memories of this index, by their names in it."""
-        topics = (key for key in {*self.files, *self.unread} if _is_own(key, self.key))
-        return {key.removeprefix(self.below): key for key in sorted(topics)}
+        keys = sorted({*self.files, *self.unread})
+        topics = (key for key in keys if is_topic(key) and index_of(key) == self.key)
+        return {key.removeprefix(self.below): key for key in topics}
 
-    def mend(self) -> list[TopicEdit]:
+    def repair(self) -> list[TopicEdit]:
         before = self.files.get(self.key, b"")
-        data = self._contents(before)
-        data = self._lines(indexes.parse_index(data))
-        data = self._add_unlisted(data)
+        data = self._add_unlisted(self._lines(indexes.parse_index(self._contents(before))))
         if data != before:
             self.files[self.key] = data
         return self.edits
+
+    def _edit(self, before: str, after: str | None, why: DropReason, target: str = "") -> None:
+        self.edits.append(TopicEdit(self.key, before, after, why, target))
 
     # Lines that are no pointers
 
@@ -117,25 +105,24 @@ class Pointers:
 
     def _into_memory(self, title: str, text: str) -> None:
         first = next((one.text for one in passages(text) if one.kind != "heading"), text)
-        name = " ".join(title.split()) or title_of(first)
-        body = f"# {name}\n\n{text}" if title else text
+        name = " ".join(title.split()) or entries.title_of(first)
         same = [key for key in self.own().values() if self._is_called(key, name)]
         if len(same) == 1:
             home = same[0]
-            made = self.files[home]
-            if text not in decode_text(made):
-                made = f"{decode_text(made).rstrip()}\n\n{text}\n".encode("utf-8", "replace")
+            known = decode_text(self.files[home])
+            if text not in known:
+                self.files[home] = f"{known.rstrip()}\n\n{text}\n".encode("utf-8", "replace")
         else:
-            home = self.below + key_for(name, "", frozenset(self.files))
+            home = self.below + entries.key_for(name, "", frozenset(self.files))
             about = indexes.shorten(" ".join(first.split()), self.limits.width)
-            made = new(home, name=name, description=about, type=sort_of(text), body=body).data
-        self.files[home] = made
-        self.edits.append(TopicEdit(self.key, name if title else first, None, "merged_into", home))
+            body, kind = f"# {name}\n\n{text}" if title else text, entries.sort_of(text)
+            made = entries.new(home, name=name, description=about, type=kind, body=body)
+            self.files[home] = made.data
+        self._edit(name if title else first, None, "merged_into", home)
 
     def _is_called(self, key: str, name: str) -> bool:
-        if key in self.unread:
-            return False
-        return same_words(TopicFile(key, self.files[key]).title) == same_words(name)
+        title = "" if key in self.unread else TopicFile(key, self.files[key]).title
+        return bool(title) and same_words(title) == same_words(name)
 
     # Pointers
 
@@ -148,23 +135,18 @@ class Pointers:
         for one in index.pointers:
             rows.append(index.data[at : one.start])
             at = one.end
-            raw = index.data[one.start : one.end]
-            key = self._resolve_pointer(one, own, listed)
+            key = self._leads_to(one, own, listed)
             if not key or key in seen:
-                why = "duplicate_of" if key else "pointer"
-                target = self.below + key if key else ""
-                self._drop_pointer(one, why, target)
+                self._drop(one, self.below + key if key else "")
                 continue
             seen.add(key)
-            rows.append(self._line(one, key, raw))
+            rows.append(self._line(one, key, index.data[one.start : one.end]))
         return b"".join([*rows, index.data[at:]])
 
-    def _resolve_pointer(self, one: Pointer, own: dict[str, str], listed: set[str]) -> str:
+    def _leads_to(self, one: Pointer, own: dict[str, str], listed: set[str]) -> str:
         """The memory that a pointer leads to, or was meant to."""
-        if one.fault:
-            return ""
-        if one.key in own:
-            return one.key
+        if one.fault or one.key in own:
+            return "" if one.fault else one.key
         went = self.moved.get(self.below + one.key, "").removeprefix(self.below)
         if went in own:
             return went
@@ -175,73 +157,61 @@ class Pointers:
         title = TopicFile(alike[0], self.files[self.below + alike[0]]).title
         return alike[0] if names_subject(one.title, split_terms(title, titled=True).all) else ""
 
-    def _drop_pointer(self, one: Pointer, why: str, target: str) -> None:
+    def _drop(self, one: Pointer, target: str) -> None:
         """Say why a pointer goes; what it alone says is kept."""
         went = self.moved.get(self.below + one.key, "")
-        if went:
-            self._keep(one.title, went)
-            self._keep(one.hook, went)
-            self.edits.append(TopicEdit(self.key, one.hook, None, "merged_into", went))
-        elif why == "duplicate_of":
-            self._keep(one.title, target)
-            self._keep(one.hook, target)
-            self.edits.append(TopicEdit(self.key, one.hook, None, "duplicate_of", target))
+        if went or target:
+            self._keep(one.title, went or target)
+            self._keep(one.hook, went or target)
+            self._edit(one.hook, None, "merged_into" if went else "duplicate_of", went or target)
         else:
             said = f"{one.title} — {one.hook}" if one.hook else one.title
-            self.edits.append(TopicEdit(self.key, said, None, "pointer"))
+            self._edit(said, None, "pointer")
 
     def _line(self, one: Pointer, key: str, raw: bytes) -> bytes:
         """A pointer's line as it should be: the file it leads to, a hook that holds, its width."""
         file = self.below + key
-        text = decode_text(raw).rstrip("\r\n")
-        if (key == one.key and len(text) <= self.limits.width) or file in self.unread:
+        long = len(decode_text(raw).rstrip("\r\n")) > self.limits.width
+        if (key == one.key and not long) or file in self.unread:
             return raw
-        if len(text) > self.limits.width:
+        if long:
             self._keep(one.hook, file)
-        end = raw[len(raw.rstrip(b"\r\n")) :]
         made = indexes.line(key, one.title, one.hook, width=self.limits.width).encode()
         if made.strip() == raw.strip():
             return raw
-        why: DropReason = "shortened" if key == one.key else "pointer"
-        self.edits.append(TopicEdit(self.key, one.hook, one.hook, why, file))
-        return made + end
+        self._edit(one.hook, one.hook, "shortened" if key == one.key else "pointer", file)
+        return made + raw[len(raw.rstrip(b"\r\n")) :]
 
     def _keep(self, hook: str, file: str) -> None:
         """What a hook says, in the memory it points to."""
-        if file in self.unread:
-            return
-        text = decode_text(self.files[file])
-        if hook and not _says(text, hook):
-            self.files[file] = f"{text.rstrip()}\n\n{uncut(hook)}\n".encode()
+        text = "" if file in self.unread else decode_text(self.files[file])
+        if text and hook and not _says(text, hook):
+            self.files[file] = f"{text.rstrip()}\n\n{entries.uncut(hook)}\n".encode()
 
     def _add_unlisted(self, data: bytes) -> bytes:
         listed = {one.key for one in indexes.parse_index(data).pointers}
         for name, key in self.own().items():
-            if name not in listed and key not in self.unread:
-                entry = TopicFile(key, self.files[key])
-                if entry.is_unverified:
-                    continue
+            if name in listed or key in self.unread:
+                continue
+            entry = TopicFile(key, self.files[key])
+            if not entry.is_unverified:
                 width = self.limits.width
                 data = indexes.put(data, name, entry.title, entry.description, width=width)
-                self.edits.append(TopicEdit(self.key, "", entry.title, "pointer", key))
+                self._edit("", entry.title, "pointer", key)
         return data
 
 
 def _says(text: str, words: str) -> bool:
     """Whether a passage of a text is just these words, or what they were cut from."""
     known = [same_words(one.text) for one in passages(text)]
-    if is_cut(words):
-        begun = same_words(uncut(words).rpartition(" ")[0])
+    if entries.is_cut(words):
+        begun = same_words(entries.uncut(words).rpartition(" ")[0])
         return bool(begun) and any(f"{one} ".startswith(f"{begun} ") for one in known)
     return same_words(words) in known
 
 
-def _is_own(key: str, index: str) -> bool:
-    return is_topic(key) and index_of(key) == index
-
-
 def all_indexes(files: dict[str, bytes]) -> Iterator[str]:
-    """The indexes that a folder has or should have."""
+    """Yield the indexes that a folder has or should have."""
     yield from sorted(
         {key for key in files if is_index(key) and key == index_of(key)}
         | {index_of(key) for key in files if is_topic(key)}

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
@@ -25,7 +25,10 @@ from reverie.rules.rule import APPLIES
 from reverie.text.markdown import BlockKind, blocks
 from reverie.text.tokens import Terms, split_terms
 from reverie.topics import frontmatter
+from reverie.topics.claims import Claim
 from reverie.topics.entry import LOGS, decode_text, is_index, is_topic, stem, type_of
+from reverie.topics.manifest import IndexLimits
+from reverie.topics.trust import Trust
 
 PassageKind: TypeAlias = Literal["sentence", "item", "heading", "row", "code", "value"]
 
@@ -223,3 +226,29 @@ def statements(memory: ParsedTopic) -> list[Statement]:
             continue
         found.append(Statement(memory, piece, own))
     return found
+
+
+# A folder as a check or a repair sees it
+
+Present: TypeAlias = Callable[[Claim], bool]
+"""Whether the repository has what a memory names; in doubt, yes."""
+TrustIn: TypeAlias = Callable[[str], Trust]
+
+
+def by_agent(_: str) -> Trust:
+    return Trust.AGENT
+
+
+@dataclass(frozen=True, slots=True)
+class CheckInput:
+    """A folder as it is looked at. `files` are all its files, indexes and logs among them."""
+
+    files: Mapping[str, bytes]
+    times: Mapping[str, float] = field(default_factory=dict[str, float])
+    now: float = 0.0
+    limits: IndexLimits = field(default_factory=IndexLimits)
+    present: Present | None = None
+    trust: TrustIn = by_agent
+    unread: frozenset[str] = frozenset()  # files that are there and whose text is not known
+    lines: Mapping[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]])
+    unlooked: tuple[str, ...] = ()  # what there was no time to look for in the repository

@@ -215,11 +215,11 @@ class Fitter:
         if not self._rules.reads_back and lets_go(closed.view):
             self._warn_of_loss()
         made = Fitted(
-            out,
+            going.alternating(out),
             tokens=closed.tokens(self._rules),
             before=self._before(),
             changes=describe_decisions(closed.view),
-            stable=self._stable(going.out, closed.asked),
+            stable=self._stable(going.alternating(going.out), closed.asked),
             tools=self._tools_of(self._adoption),
         )
         self._requests += 1
@@ -323,7 +323,8 @@ class Fitter:
             return 0
         settled = self._adoption.parts[: self._adoption.settled()]
         known = AdoptedList(settled, self._adoption.theirs)  # what the last request knew
-        before = self._render(asked, known).out
+        going = self._render(asked, known)
+        before = going.alternating(going.out)
         count = 0
         for old, new in zip(before, out, strict=False):
             if old is not new and old != new:

@@ -49,6 +49,7 @@ class ListRenderer:
     form: Format
     places: Mapping[str, int]  # of parts, by id
     out: list[Any] = field(default_factory=list[Any])
+    ours: set[int] = field(default_factory=set[int])  # messages that no caller wrote
     sealed: int = -1  # where the last message that stands for others is
     marks: list[int] = field(default_factory=list[int])  # of callers, on what left
     at: int = 0  # the first part not looked at
@@ -57,7 +58,7 @@ class ListRenderer:
         if item.kind == "replaced":
             self._stand(item)
         elif item.kind == "attached":
-            self.out.append(user_message(_text(item), self.form))
+            self._add(item)
         elif item.kind == "message":
             place = self.places[item.id]
             self.asides(place)
@@ -69,12 +70,34 @@ class ListRenderer:
         if covered:
             self.asides(min(covered))
         self.sealed = len(self.out)
-        self.out.append(user_message(_text(item), self.form))
+        self._add(item)
         parts = [self.adoption.parts[c] for c in covered]
         if any(self.heard[n].marked for p in parts for n in range(p.first, p.end)):
             self.marks.append(self.sealed)
         if covered:
             self.asides(max(covered) + 1)
+
+    def _add(self, item: Item) -> None:
+        self.ours.add(len(self.out))
+        self.out.append(user_message(_text(item), self.form))
+
+    def alternating(self, out: Sequence[Any]) -> list[Any]:
+        """The list with our messages joined to those of the user's beside them: in a Messages list
+        roles alternate. What callers wrote in a row stays so, and one with members that nobody
+        here knows stays by itself."""
+        made: list[Any] = []
+        before = False
+        for n, message in enumerate(out):
+            mine = n in self.ours
+            if self.form == "messages" and made and (mine or before):
+                last, this = value_of(made[-1]), value_of(message)
+                if _is_plain(last) and _is_plain(this):
+                    made[-1] = {**last, "content": [*_content(last), *_content(this)]}
+                    before = mine
+                    continue
+            made.append(message)
+            before = mine
+        return made
 
     def asides(self, end: int) -> None:
         """What stands aside before a part."""
@@ -102,6 +125,16 @@ class ListRenderer:
                 message = edit_message(message, self.form, changed.get(n, {}), gone.get(n, ()))
             if message is not None:
                 self.out.append(message)
+
+
+def _is_plain(value: Mapping[str, Any]) -> bool:
+    return value.get("role") == "user" and set(value) == {"role", "content"}
+
+
+def _content(value: Mapping[str, Any]) -> list[Any]:
+    """The content of a message as blocks."""
+    found = value.get("content")
+    return [{"type": "text", "text": found}] if isinstance(found, str) else list(found or ())
 
 
 def _text(item: Item) -> str:
@@ -206,7 +239,7 @@ def is_ours(block: Block) -> bool:
         name = reference(block.call)
         cited = f" with {name} " in text[:500] or f"/{name.removeprefix('r:')}.txt\n" in text[:2000]
         return text.startswith(_STORED) and cited
-    return block.get("text").startswith(collapse.INTRO)
+    return block.get("text").startswith(collapse.OPENING)
 
 
 def begins(prints: Sequence[bytes], known: Sequence[bytes]) -> bool:

@@ -12,17 +12,17 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
-        "dates": "is_ahead said_on",
+        "dates": "said_on",
         "dream": "answer_dream",
         "exclusions": "never",
-        "extraction": "NOTHING_TO_SAVE answer_extraction edit_between shown_text",
-        "findings": "find_facts",
+        "extraction": "NOTHING_TO_SAVE answer_extraction",
+        "findings": "find_cue find_facts vetoes",
         "history": "LOOKED_AT",
         "model": "ANSWERS EmbeddedModel answer_selection select_files",
         "notes": "DONE FAILED NOTHING answer_notes lines_within purpose",
         "requests": "CHINESE ENGLISH MAX TESTS parse_requests",
         "salience": "user_words work",
-        "sentences": "ExtractedFact UserTurn own split_sentences",
+        "sentences": "ExtractedFact Sentence UserTurn own split_sentences unwrap user_turn",
         "summary": "HEADINGS NONE SummaryBuilder UserQuote answer_summary largest_share "
         "shorten_words user_lines",
     },

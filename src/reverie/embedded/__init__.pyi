@@ -1,12 +1,11 @@
-from reverie.embedded.dates import is_ahead as is_ahead
 from reverie.embedded.dates import said_on as said_on
 from reverie.embedded.dream import answer_dream as answer_dream
 from reverie.embedded.exclusions import never as never
 from reverie.embedded.extraction import NOTHING_TO_SAVE as NOTHING_TO_SAVE
 from reverie.embedded.extraction import answer_extraction as answer_extraction
-from reverie.embedded.extraction import edit_between as edit_between
-from reverie.embedded.extraction import shown_text as shown_text
+from reverie.embedded.findings import find_cue as find_cue
 from reverie.embedded.findings import find_facts as find_facts
+from reverie.embedded.findings import vetoes as vetoes
 from reverie.embedded.history import LOOKED_AT as LOOKED_AT
 from reverie.embedded.model import ANSWERS as ANSWERS
 from reverie.embedded.model import EmbeddedModel as EmbeddedModel
@@ -26,9 +25,12 @@ from reverie.embedded.requests import parse_requests as parse_requests
 from reverie.embedded.salience import user_words as user_words
 from reverie.embedded.salience import work as work
 from reverie.embedded.sentences import ExtractedFact as ExtractedFact
+from reverie.embedded.sentences import Sentence as Sentence
 from reverie.embedded.sentences import UserTurn as UserTurn
 from reverie.embedded.sentences import own as own
 from reverie.embedded.sentences import split_sentences as split_sentences
+from reverie.embedded.sentences import unwrap as unwrap
+from reverie.embedded.sentences import user_turn as user_turn
 from reverie.embedded.summary import HEADINGS as HEADINGS
 from reverie.embedded.summary import NONE as NONE
 from reverie.embedded.summary import SummaryBuilder as SummaryBuilder

@@ -30,6 +30,7 @@ from reverie.embedded.history import (
 from reverie.embedded.requests import (
     CHINESE,
     ENGLISH,
+    TOOLS,
     ParsedRequests,
     Phrases,
     parse_requests,
@@ -142,7 +143,7 @@ def _about(history: ConversationHistory, say: Phrases) -> list[str]:
 
 
 def _can(history: ConversationHistory, say: Phrases) -> str:
-    forms = [form for tool, form in say.forms.items() if tool in history.tools]
+    forms = [say.form(tool) for tool in TOOLS if tool in history.tools]
     return say.can.format(forms=" · ".join(forms)) if forms else say.no_tools
 
 

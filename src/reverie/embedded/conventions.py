@@ -16,8 +16,6 @@ from dataclasses import dataclass
 
 from reverie.embedded.sentences import ExtractedFact, Sentence, pattern
 
-KIND = "standing_instruction"
-
 _PARTS = (
     r"(?:functions?['’]?s? (?:arguments?|parameters?)(?: variables?)?|arguments?|parameters?"
     r"|functions?|methods?"
@@ -119,11 +117,6 @@ _FRAME = re.compile(
     r"|remember to |ensure that you )?",
     re.IGNORECASE,
 )
-WHY = pattern(
-    r"^(?:this|it|that|these|doing so|which|it's|this is|that's)\b.{0,40}?\b(?:helps?|makes?"
-    r"|ensures?|allows?|improves?|keeps?|lets?|prevents?|promotes?|important|enables?|provides?"
-    r"|way we|convention)\b.{6,}"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +153,12 @@ def read(sentence: Sentence, before: ConventionState) -> list[ExtractedFact]:
         return []
     lasting = bool(_LASTING.search(text) or _YOUR.search(text)) or before.standards
     rules = list(_rules(text, before, lasting=lasting))
-    if len(rules) == 1:
-        said = bare[:1].upper() + bare[1:]
-        return [_fact(rules[0], said if _is_whole(said, rules[0]) else rules[0].says)]
-    return [_fact(one, one.says) for one in rules]
-
-
-def _fact(rule: CodeRule, body: str) -> ExtractedFact:
-    return ExtractedFact(KIND, "feedback", body, topic=rule.topic, line=rule.says)
+    whole = len(rules) == 1 and _is_whole(text, rules[0])
+    said = text if whole else ""  # a sentence of several rules would tell each of them with each
+    return [
+        ExtractedFact("order", "feedback", one.says, said=said, topic=one.topic, line=one.says)
+        for one in rules
+    ]
 
 
 def _is_whole(said: str, rule: CodeRule) -> bool:

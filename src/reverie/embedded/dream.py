@@ -1,10 +1,10 @@
-"""The embedded dream: a copy of a memory folder, mended with the tools at hand.
+"""The embedded dream: a copy of a memory folder, repaired with the tools of a background agent.
 
-Round by round: the folder is listed, everything in it read, what the memories name looked up in
-the repository, then the repairs written, and at the end the summary said: what each phase did,
-what is left for a person, and a block of reasons that whoever lands the dream can check. It is a
-pure function of the request: each round reads what the earlier calls brought, and the repairs are
-worked out from the files as they were read, before any write.
+Round by round it lists the folder, reads every file, looks up in the repository what memories name,
+writes the repairs, and ends with a summary: what each phase did, what is left for a person, and a
+block of reasons that the judge of a dream can check. It is a pure function of the request: each
+round reads what the earlier calls brought, and the repairs follow from the files as they were read,
+before any write.
 
 A file is written only where its text was read byte for byte, as its size tells (a lone carriage
 return is taken for a missing last line end); one that is to go is written empty. No file is
@@ -18,12 +18,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import TypeAlias
 
 from reverie.consolidation.edits import FixResult
-from reverie.consolidation.facts import RemovalReason, reasons_block
 from reverie.consolidation.fixes import files_after, fix_folder
-from reverie.consolidation.folder import logs
-from reverie.consolidation.lint import CheckInput, LintReport, check
+from reverie.consolidation.folder import CheckInput, logs
+from reverie.consolidation.lint import LintReport, check
+from reverie.consolidation.reasons import reasons_block
 from reverie.embedded import history
 from reverie.embedded.history import ConversationHistory, PastCall, call_block
 from reverie.errors import ScanFailed
@@ -41,7 +42,15 @@ ROUND_CHARACTERS = 150_000
 ROUND_CALLS = 200
 LOOKED_UP = 60
 """Paths that are looked up in the repository."""
+SHOWN = 30
+"""Issues that a summary lists."""
 _NEEDED = ("List", "Read", "Write")
+_PHASES = {
+    "List": "orient: listing",
+    "Read": "orient: reading",
+    "Glob": "gather: looking up",
+    "Write": "consolidate: writing",
+}
 _ROW = re.compile(r"(?P<name>.+?)(?:(?P<folder>/)| \((?P<size>[\d,]+) bytes\))\Z")
 _MORE = re.compile(r"\[([\d,]+) more\]\Z")
 _NUMBERED = re.compile(r" *(\d+)\t(.*)\Z", re.DOTALL)
@@ -49,10 +58,12 @@ _ON = re.compile(r"\[.* Read on with offset (\d+)\]\Z")
 _CUT = re.compile(r" \[…[\d,]+ more bytes in this line\]\Z")
 _EMPTY = "(the file is empty)"
 _OF_RULES = ("rule", "calls")  # findings that are told of rules in doubt already
+DreamCall: TypeAlias = tuple[str, dict[str, Json]]
+"""A tool, and what it is called with."""
 
 
 def answer_dream(request: Request) -> Sequence[Block]:
-    """The next step of a dream."""
+    """Return the next step of a dream."""
     task = request.task
     if not isinstance(task, DreamTask) or not task.folder:
         return (text_block("There is no folder to dream over."),)
@@ -65,16 +76,8 @@ def answer_dream(request: Request) -> Sequence[Block]:
     if not steps:
         return (text_block(dream.summary()),)
     used = {call.id for call in said.calls}
-    words = text_block(dream.phase(steps))
-    return (words, *(call_block(request, used, step.tool, step.given) for step in steps))
-
-
-@dataclass(frozen=True, slots=True)
-class DreamCall:
-    """A call to make."""
-
-    tool: str
-    given: dict[str, Json]
+    words = text_block(f"{_PHASES[steps[0][0]]} {len(steps):,}")
+    return (words, *(call_block(request, used, tool, given) for tool, given in steps))
 
 
 @dataclass(slots=True)
@@ -88,18 +91,15 @@ class _PartialFile:
 
     def text(self) -> str | None:
         """Its text, where that is known byte for byte."""
-        if self.fault or self.next:
-            return None
         joined = "\n".join(self.lines)
-        bare = len(joined.encode("utf-8", "replace"))
-        breaks = len(self.lines)
-        if "\ufffd" in joined:
+        if self.fault or self.next or "\ufffd" in joined:
             return None
+        bare, breaks = len(joined.encode("utf-8", "replace")), len(self.lines)
         if bare == self.size or not self.lines:
             return joined
         if bare + 1 == self.size:
             return joined + "\n"
-        if bare + 2 * breaks - (breaks - 1) == self.size:
+        if bare + breaks + 1 == self.size:
             return joined.replace("\n", "\r\n") + "\r\n"
         return None
 
@@ -133,8 +133,7 @@ class _Dream:
             self.failed[below or "the folder"] = text
             return
         for row in text.splitlines():
-            more = _MORE.match(row)
-            if more is not None:
+            if more := _MORE.match(row):
                 self.unseen += int(more[1].replace(",", ""))
             found = _ROW.match(row)
             if found is None or found["name"].startswith("."):
@@ -149,12 +148,11 @@ class _Dream:
         seen = self.files.get(self.key(call.path))
         if seen is None or not seen.next:
             return
-        if error:
-            seen.fault, seen.next = text or "it could not be read", 0
-            return
-        rows = [] if text == _EMPTY else text.split("\n")
         seen.next = 0
-        for row in rows:
+        if error:
+            seen.fault = text or "it could not be read"
+            return
+        for row in [] if text == _EMPTY else text.split("\n"):
             more, numbered = _ON.match(row), _NUMBERED.match(row)
             if more is not None:
                 seen.next = int(more[1])
@@ -179,15 +177,13 @@ class _Dream:
 
     def next(self) -> list[DreamCall]:
         """The calls of the next round; none once all is done."""
-        if not self.written:
-            steps = self._orient() or self._read() or self._gather()
-            if steps:
-                return steps
-        return self._write()
+        if self.written:
+            return self._write()
+        return self._orient() or self._read() or self._gather() or self._write()
 
     def _orient(self) -> list[DreamCall]:
-        open_ = [key for key, done in self.folders.items() if not done]
-        return [DreamCall("List", {"path": self._path(key)}) for key in open_[:ROUND_CALLS]]
+        unlisted = [key for key, done in self.folders.items() if not done]
+        return [("List", {"path": self._path(key)}) for key in unlisted[:ROUND_CALLS]]
 
     def _path(self, key: str) -> str:
         return f"{self.base}/{key}" if key else self.base
@@ -202,40 +198,37 @@ class _Dream:
             if steps and cost > room:
                 break
             room -= cost
-            given: dict[str, Json] = {"file_path": self._path(key)}
-            if seen.next > 1:
-                given["offset"] = seen.next
-            steps.append(DreamCall("Read", given))
+            more: dict[str, Json] = {"offset": seen.next} if seen.next > 1 else {}
+            steps.append(("Read", {"file_path": self._path(key), **more}))
         return steps
 
     def _gather(self) -> list[DreamCall]:
-        """Look up what the memories name in the repository, once."""
-        if not self.task.root or "Glob" not in self.said.tools or self.gone:
+        """Look up what the memories name in the repository, once; what the newest name first."""
+        looked = any(call.name == "Glob" for call in self.said.calls)
+        if not self.task.root or "Glob" not in self.said.tools or looked:
             return []
-        if any(call.name == "Glob" for call in self.said.calls):
-            return []
-        paths = self._named_paths()[:LOOKED_UP]
-        return [DreamCall("Glob", {"pattern": path, "path": self.task.root}) for path in paths]
-
-    def _named_paths(self) -> list[str]:
-        """The paths that memories name, those of the newest first."""
         times = {one.file: one.saved for one in self.task.memories}
         texts = sorted(self.texts().items(), key=lambda item: (-times.get(item[0], 0.0), item[0]))
         found = (one for key, data in texts if is_topic(key) for one in find_claims(data.decode()))
         paths = (one.text for one in found if one.kind == "path" and one.sure and "/" in one.text)
-        return [p for p in dict.fromkeys(paths) if p[0] not in "/~." and not p.endswith("/")]
+        ours = [p for p in dict.fromkeys(paths) if p[0] not in "/~." and not p.endswith("/")]
+        return [("Glob", {"pattern": p, "path": self.task.root}) for p in ours[:LOOKED_UP]]
 
     def _write(self) -> list[DreamCall]:
+        """The repairs: memories before indexes, so that no pointer comes before its file."""
         steps: list[DreamCall] = []
         room = ROUND_CHARACTERS
-        for key, data in sorted(self.done().files.items(), key=_files_first):
+        order = sorted(
+            self.done().files.items(), key=lambda f: (is_index(f[0]), f[1] is None, f[0])
+        )
+        for key, data in order:
             if key in self.written:
                 continue
             content = "" if data is None else data.decode()
             room -= len(content)
             if steps and (room < 0 or len(steps) >= ROUND_CALLS):
                 break
-            steps.append(DreamCall("Write", {"file_path": self._path(key), "content": content}))
+            steps.append(("Write", {"file_path": self._path(key), "content": content}))
         return steps
 
     # What was found
@@ -246,10 +239,9 @@ class _Dream:
         return {key: text.encode() for key, text in found.items() if text is not None}
 
     def given(self) -> CheckInput:
-        task = self.task
+        task, texts = self.task, self.texts()
         limits = IndexLimits(task.index_lines, task.index_bytes)
         times = {one.file: one.saved for one in task.memories}
-        texts = self.texts()
         unread = frozenset(key for key in self.files if key not in texts)
         present = self._present if self.gone else None
         lines = {one.file: one.lines for one in task.memories if one.lines}
@@ -261,33 +253,22 @@ class _Dream:
     def done(self) -> FixResult:
         """The repairs; none where the folder could not be seen whole."""
         given = self.given()
-        if self.blind():
+        if self.blind(given):
             return FixResult({})
-        rows = tuple(sorted(given.files.items()))
-        times = tuple(sorted(given.times.items()))
+        rows, times = tuple(sorted(given.files.items())), tuple(sorted(given.times.items()))
         return _worked_out(rows, times, given.now, given.limits, given.unread)
 
-    def blind(self) -> str:
+    def blind(self, given: CheckInput) -> str:
         """Why nothing may be concluded: a part of the folder was not seen."""
         if self.unseen:
             return f"{plural(self.unseen, 'file')} could not be listed"
-        unread = [key for key, seen in self.files.items() if seen.text() is None]
-        if any(map(is_index, unread)):
-            return "the index could not be read whole"
-        return ""
+        return "the index could not be read whole" if any(map(is_index, given.unread)) else ""
 
     # What is said
 
-    def phase(self, steps: Sequence[DreamCall]) -> str:
-        names = {"List": "orient: listing", "Read": "orient: reading"}
-        names |= {"Glob": "gather: looking up", "Write": "consolidate: writing"}
-        return f"{names[steps[0].tool]} {len(steps):,}"
-
     def summary(self) -> str:
-        done = self.done()
-        given = self.given()
-        after = files_after(given, done)
-        report = check(replace(given, files=after))
+        done, given = self.done(), self.given()
+        report = check(replace(given, files=files_after(given, done)))
         counts: dict[str, int] = {}
         for one in done.edits:
             counts[one.why] = counts.get(one.why, 0) + 1
@@ -301,10 +282,8 @@ class _Dream:
             *self._left(report),
             *(f"not done: {key}: {' '.join(why.split())[:200]}" for key, why in self._not_done()),
         ]
-        return "\n".join([*rows, "", reasons_block(self._reasons(done))])
-
-    def _reasons(self, done: FixResult) -> tuple[RemovalReason, ...]:
-        return tuple(one for one in done.reasons if one.file not in self.failed)
+        reasons = [one for one in done.reasons if one.file not in self.failed]
+        return "\n".join([*rows, "", reasons_block(reasons)])
 
     def _left(self, report: LintReport) -> Iterator[str]:
         for rule in self.task.rules:
@@ -313,18 +292,18 @@ class _Dream:
             yield "`reverie memory edit FILE` mends one, `memory rules level FILE off` retires it"
         told = {rule.file for rule in self.task.rules}
         rest = [f for f in report.findings if f.rule not in _OF_RULES or f.file not in told]
-        for one in rest[:30]:
+        for one in rest[:SHOWN]:
             yield f"left: {one.kind} {one.file}:{one.line} {one.evidence}"
-        if len(rest) > 30:
-            yield f"left: {len(rest) - 30:,} more; `reverie memory check` lists them"
+        if len(rest) > SHOWN:
+            yield f"left: {len(rest) - SHOWN:,} more; `reverie memory check` lists them"
 
     def _not_done(self) -> Iterator[tuple[str, str]]:
         yield from sorted(self.failed.items())
-        if self.blind():
-            yield self.base, self.blind()
-        for key, seen in sorted(self.files.items()):
-            if seen.text() is None:
-                yield key, seen.fault or "its text is not known byte for byte"
+        given = self.given()
+        if blind := self.blind(given):
+            yield self.base, blind
+        for key in sorted(given.unread):
+            yield key, self.files[key].fault or "its text is not known byte for byte"
 
 
 _TAKES = {
@@ -333,11 +312,6 @@ _TAKES = {
     "Glob": _Dream.looked_up,
     "Write": _Dream.wrote,
 }
-
-
-def _files_first(item: tuple[str, bytes | None]) -> tuple[bool, bool, str]:
-    """Memories before indexes, so that no pointer is ever written before its file."""
-    return is_index(item[0]), item[1] is None, item[0]
 
 
 @lru_cache(maxsize=2)

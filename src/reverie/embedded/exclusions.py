@@ -1,157 +1,29 @@
-"""What English sentences ask to be remembered by name: "remember …", "keep in mind …".
+"""What is never saved, asked for or not.
 
-Words that are often said of the step in hand count only where what follows reaches beyond it, or
-tells of the speaker and their house.
+What the code or git can tell, debugging recipes, the state of the work in hand, lists, verdicts on
+people, other people's private matters, what only one task is about, fragments, and secrets. Pure.
 """
 
 from __future__ import annotations
 
 import re
 
-from reverie.embedded import cues_orders
-from reverie.embedded.cues_orders import CALLED, HERE, KIND_WORDS, ORDER, PROGRAM
-from reverie.embedded.sentences import SELF, ExtractedFact, Sentence, pattern
+from reverie.embedded.sentences import ExtractedFact, pattern
 from reverie.errors import ReverieError
 from reverie.secrets.scanner import scan
 from reverie.text.tokens import has_chinese
 
-_COURTESY = r"(?:(?:please|pls|plz|also|and|just|but|ok(?:ay)?|so),? )*"
-_MIND = (
-    r"remember|keep in mind|bear in mind|(?:make|take) (?:a )?(?:mental )?note|memori[sz]e"
-    r"|(?:save|store|add|put|write|note|record) (?:this |that |it )?(?:down )?(?:in|into"
-    r"|to) (?:your"
-    r" |the )?(?:long-term )?(?:memory|notes)|note|do(?: no|n'?)t (?:ever )?forget|for the record"
-    r"|for (?:future|your) reference|for later|for your information|for context"
-    r"|(?:just )?so (?:that )?you know|be aware|(?:house |new )?rule(?=:)|(?:gentle "
-    r"|quick )?reminder(?=:)"
-    r"|(?:one|a|another) (?:thing|note|rule) for (?:the )?(?:future|later)"
+SELF = pattern(r"^(?:i|my|i'm|i've|me)\b|^我(?!们)")
+# Names that stand in code.
+CODE_NAME = pattern(
+    r"(?<!\w)\w{1,60}\(\)|(?<!\w)@[\w.-]+/|(?<!\w)[a-z0-9]{1,40}_\w{1,40}|(?-i:\b[a-z]+[A-Z]\w*"
+    r"|\b[A-Z][a-z]+[A-Z]\w*)(?<!GitHub)(?<!GitLab)(?<!YouTrack)(?<!PyPI)"
+    r"|(?<!\w)\w{1,60}\.(?:py|go|tsx?|jsx?|rs|java|cpp|json|toml|ya?ml|sh|sql|rb|vue|html|css)\b"
 )
-ASKED = pattern(
-    rf"^{_COURTESY}(?P<asks>(?:can|could|would|will) (?:you|u) )?{_COURTESY}(?P<mind>{_MIND})"
-    r"(?P<join>,? (?:this|that(?! time)|of|for (?:later|next time|the future))?(?: ?[:,–—-])?"
-    r"| ?[:,–—-])? ?(?P<what>.{6,})$"
-)
-AFTERWARDS = pattern(
-    r"^(?P<what>.{8,}?)[,;.–—-] ?(?:and )?(?:please )?(?:remember (?:that|this|it)|add (?:that"
-    r"|this|it) to (?:your )?(?:memory|notes)|keep (?:that|this|it) in mind|note (?:that|it) down"
-    r"|save (?:that|this|it)(?: for later)?|do(?: no|n'?)t forget (?:that|this|it)?)$"
-)
-TELLS = pattern(
-    r"\b(?:is|are|was|were|has|have|had|am|prefers?|likes?|hates?|uses?|wants?|should|must|will"
-    r"|needs?|can|may|don'?t|doesn'?t|can'?t|won'?t|never|always|works?|lives?|starts?|ends?|owns?"
-    r"|goes|go|comes?|ships?|happens?|takes?|writes?|says?|calls?|gets?|means?|runs?|costs?"
-    r"|belongs?)\b|'(?:m|s|re|ve|ll)\b|https?://"
-)
-REMINDED = pattern(
-    r"^(?:when|how|what|where|why|who|which|the time|if(?!.{4,80}, ?(?:you|we|please|always|never)"
-    r"\b)|last|back|(?:my|your|our) (?:last|first"
-    r"|previous|earlier|messages?|questions?|comments?|chat|talk|conversation|plan)"
-    r"|(?:we|you|i|they|he|she)(?:'d| had| have|'ve)? (?:said|told|did|were|was|made|wrote|built"
-    r"|used to|already|just|\w+ed))\b"
-)
-REACHES = pattern(
-    r"\b(?:always|never|every(?:where|thing)?|each|whenever|in general|from now on"
-    r"|in (?:the )?future|next time|before (?:you|commit|push|merg|each|any)\w*|when(?:ever)? you"
-    r"|in this (?:project|repo(?:sitory)?|codebase)|instead of|rather than|for all|any time"
-    r"|on your own|yourself|without asking)\b"
-)
-_ONCE = pattern(
-    rf"{HERE.pattern}|\b(?:also|too|as well|again|afterwards|then|now|today|for now)\b|{CALLED}"
-)
-
-
-def memory_request(sentence: Sentence) -> str | None:
-    """What a sentence asks to be kept."""
-    behind = AFTERWARDS.search(sentence.masked)
-    if behind and not sentence.asks:
-        return sentence.text[: behind.end("what")]
-    found = ASKED.search(sentence.masked)
-    if found is None or (sentence.asks and not found["asks"]):
-        return None
-    start, what = found.start("what"), found["what"]
-    if REMINDED.match(what) or KIND_WORDS.search(what):
-        return None
-    if what.startswith("to ") and found["mind"].lower() != "for the record":
-        lasting = (found["asks"] or REACHES.search(what)) and not _ONCE.search(what)
-        return sentence.text[start + 3 : found.end("what")] if lasting else None
-    return sentence.text[start : found.end("what")] if _is_told(found) else None
-
-
-def _is_told(found: re.Match[str]) -> bool:
-    """Whether what is to be minded is told for good, and not of the step in hand."""
-    what, mind, join = found["what"], found["mind"].lower(), (found["join"] or "").strip()
-    strong = bool(join.strip(",")) or bool(found["asks"])
-    aside = "," in join and not mind.startswith("for ") and not strong
-    if not join and mind == "note":
-        return False
-    if aside and not (ORDER.search(what) or _DAY.search(what)):
-        return False
-    if REACHES.search(what) or _OURS.search(what):
-        return True
-    if not (strong or TELLS.search(what) or ORDER.search(what)):
-        return False
-    if mind == "note" and not re.search("future|later|:", join):
-        return False
-    if mind.endswith("mind") and not TELLS.search(what):
-        return False
-    return not _ONCE.search(what) and (strong or not PROGRAM.search(what))
-
-
-_DAY = pattern(r"\b\d{4}-\d\d-\d\d\b|\b(?:by|on|until) (?:mon|tues|wednes|thurs|fri)day\b")
-_OURS = pattern(
-    r"^(?:i(?:'m|'ve)?|we(?:'re|'ve)?|our|my|you (?:may|can|are allowed|don'?t))\b"
-    r"|\d{4}-\d\d-\d\d|https?://"
-)
-
-
-# --- What is never saved, asked for or not.
-#
-# What the code or git can tell, debugging recipes, the state of the work in hand, lists, verdicts
-# on people, other people's private matters, what only one task is about, encouragement, what is
-# only announced, fragments, and secrets. Pure.
-
-
 _FRAGMENT = pattern(r"^(?:is|are|was|were|'s|s|it|they|this|these|that|he|she)\b(?!'s spelled)")
 _EMPTY = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "of",
-        "to",
-        "in",
-        "on",
-        "at",
-        "by",
-        "for",
-        "and",
-        "or",
-        "but",
-        "so",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "am",
-        "it",
-        "its",
-        "this",
-        "that",
-        "these",
-        "those",
-        "he",
-        "she",
-        "they",
-        "them",
-        "do",
-        "does",
-        "did",
-        "as",
-        "with",
-        "from",
-    ]
+    """a an the of to in on at by for and or but so is are was were be been am it its this that
+    these those he she they them do does did as with from""".split()  # noqa: SIM905
 )
 _CODE = pattern(
     r"\b(?:is|are|was|were|lives?|sits?|gets?) (?:\w+ )?(?:defined|implemented|located|stored"
@@ -213,7 +85,8 @@ _TASK_ID = pattern(
 )
 _PRIVATE = pattern(
     r"\b(?:divorc\w*|hospital|sick|surgery|cancer|pregnan\w+|affair|salary|fired|funeral|depress\w+"
-    r"|therapy|drunk|arrested|broke up|dating|rehab|miscarriage|burn-?out|ill|illness)\b"
+    r"|therapy|drunk|arrested|broke up|dating|rehab|miscarriage|burn-?out|illness"
+    r"|(?:is|are|fell) ill)\b"
     r"|(?<![\w-])(?!\d{4}-\d\d)\+?\d[\d /-]{7,}\d(?![\w-])|离婚|住院|生病|怀孕|工资|被开除"
 )
 # A credential named as such, in words that no scanner for formats would find.
@@ -226,22 +99,19 @@ _NAMED = pattern(
 def never(found: ExtractedFact) -> str:
     """Why a thing is never saved, in a word; nothing where it may be."""
     rule = found.rule.strip()
-    fact = found.type in ("project", "user") or found.kind == "request"
-    lasting = found.kind == "standing_instruction" and cues_orders.FOR_GOOD.match(rule) is not None
-    short = _short(" ".join((rule, *found.days)))
+    order = found.type == "feedback"
+    short = _short(" ".join((rule, *found.days)), 2 if found.kind in ("keep", "kept") else 3)
     if not found.topic and (short or _is_cut(rule) or _FRAGMENT.search(rule)):
         return "fragment"
     checks = (
         ("task", _TASK_ID, not found.topic and found.type != "reference"),
         ("private", _PRIVATE, not SELF.search(rule)),
-        ("encouragement", cues_orders.KIND_WORDS, not found.topic),
-        ("announced", cues_orders.TO_COME, found.type == "feedback" and not found.topic),
         ("list", _LIST, True),
-        ("verdict", _VERDICT, found.type != "feedback"),
-        ("state", _STATE, found.kind != "deadline" and not lasting),
-        ("state", _TODO, found.type != "feedback"),
-        ("recipe", _RECIPE, found.kind != "standing_instruction"),
-        ("code", _CODE, fact),
+        ("verdict", _VERDICT, not order),
+        ("state", _STATE, found.kind not in ("event", "order", "place")),
+        ("state", _TODO, not order),
+        ("recipe", _RECIPE, found.kind not in ("order", "place")),
+        ("code", _CODE, found.kind != "place" and (not order or found.kind == "request")),
         ("git", _GIT, True),
     )
     for why, words, applies in checks:
@@ -250,12 +120,12 @@ def never(found: ExtractedFact) -> str:
     return "secret" if _NAMED.search(found.text) or _is_secret(found.text) else ""
 
 
-def _short(rule: str) -> bool:
-    """Whether fewer than three words of it mean anything."""
+def _short(rule: str, least: int) -> bool:
+    """Whether fewer words of it than that mean anything."""
     if has_chinese(rule):
         return len(rule) < 5
     words = re.findall(r"[^\W_][\w'./#@+-]*", rule.lower())
-    return sum((word not in _EMPTY) + (word[:1].isdigit()) for word in words) < 3
+    return sum((word not in _EMPTY) + (word[:1].isdigit()) for word in words) < least
 
 
 def _is_cut(rule: str) -> bool:

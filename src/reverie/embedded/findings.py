@@ -1,113 +1,95 @@
-"""From a user's messages to what is worth keeping of them.
+"""From a user's messages to what they ask to keep.
 
-Each sentence is read by the rules of its language, the surest first; one that says several
-things counts once. A reason given in the same or the next sentence is its why, a range given
-in a sentence of its own its how; neither is ever made up. Nothing is guessed from what a person
-complains of or an agent owns up to. Never kept, asked for or not, is what the code or git can
-tell, debugging recipes, the state of the work in hand, lists, verdicts on people, secrets, and
-what was said already. The same messages always give the same findings.
+Nothing is kept that no cue asks for. Cues are data (`data/cues.tsv`, six languages), and so is what
+speaks against one (`data/vetoes.tsv`); conventions for code are read beside them. A cue that people
+also say of the work in hand counts only where the message says nothing else. Words that the user
+reports or rejects are nobody's. What is kept is the passage as it was said, with the reason that
+follows it. Never kept, asked for or not, is what `exclusions` names, and what was said already.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from reverie.embedded import (
-    conventions,
-    cues_languages,
-    cues_orders,
-    cues_person,
-    cues_project,
-    exclusions,
-)
-from reverie.embedded.dates import is_ahead, said_on
-from reverie.embedded.exclusions import never
+from reverie.embedded import conventions
+from reverie.embedded.conventions import ConventionState
+from reverie.embedded.dates import has_date, said_on
+from reverie.embedded.exclusions import CODE_NAME, never
 from reverie.embedded.sentences import (
-    SELF,
-    TYPE_OF,
     ExtractedFact,
     Sentence,
-    SentenceRule,
     UserTurn,
     is_brief,
     pattern,
     split_sentences,
 )
-from reverie.text.tokens import has_chinese
-from reverie.topics.entry import Type
-from reverie.topics.novelty import PassageIndex, RepetitionMatch, content, is_said, negates
+from reverie.text.cues import Cue, compile_phrase, read_cues, read_table
+from reverie.topics.entry import Type, sort_of
+from reverie.topics.novelty import content, negates
 
+PACKAGE = "reverie.embedded"
 MAX = 6  # things kept of one message
-
-ENGLISH: tuple[SentenceRule, ...] = (
-    *cues_orders.STANDING,
-    *cues_project.POINTERS,
-    *cues_project.FACTS,
-    *cues_project.DEADLINES,
-    *cues_person.ROLES,
-    *cues_person.PREFERENCES,
-    *cues_languages.RULES,
+_EXACT = pattern(r"[\w./@-]*[_./@\d-][\w./@-]*\w|\w+_|_\w+|\d+")  # ids, paths, prefixes
+ALONE = (
+    300  # characters of a message that says one thing; the longest of asks.jsonl's dev half: 122
 )
-CHINESE: tuple[SentenceRule, ...] = (
-    *cues_languages.STANDING,
-    *cues_languages.POINTERS,
-    *cues_languages.FACTS,
-    *cues_languages.DEADLINES,
-    *cues_languages.ROLES,
-    *cues_languages.PREFERENCES,
-)
+MAX_ALONE = 3  # and its sentences
+TYPES: dict[str, Type] = {
+    "order": "feedback",
+    "person": "user",
+    "place": "reference",
+    "event": "project",
+    "fact": "project",
+}
 # Words that lead into a sentence and say nothing.
 LEAD = pattern(
-    r"(?:(?:ok(?:ay)?|yes|yeah|yep|yup|nope|nah|hmm+|no(?=\s*[,.!:–—-]|\s+(?:you|u|i|we|it|that"
-    r"|this|do|don'?t|stop|use|never|always|the|just|please)\b)|also|and|but|so|well|please|pls|plz"
-    r"|oh|ah|right|sure|great|thanks|thank you|btw|by the way|alright|all right|cool|nice"
-    r"|wait(?=\s*[,.!:…–—-])|wtf|dude|man|bro|jesus|ffs|ugh|argh|gah|seriously|come on|lol|um|uh"
-    r"|perfect|actually|anyway|like|or|just|then|because|one (?:more|last|other) thing"
-    r"|remember(?: that(?!'))?"
-    r"|note(?: that(?!'))?|(?:keep|bear) in mind(?: that(?!'))?|heads up|ps"
-    r"|p\.s|fyi|h(?:ey|i|ello)(?: (?!you|we|i\b)\w+)?|again|lastly|finally|first(?! things)|hm"
-    r"|(?-i:[A-Z][a-z]+(?=[,!])))\b[\s,:!.–—-]*)*"
+    r"(?:(?:ok(?:ay)?|yes|yeah|no(?=[,.!])|also|and|but|so(?! (?:that )?you know)|well|please|pls"
+    r"|plz|oh|ah|right|sure|great|thanks|thank you|btw|by the way|cool|nice|perfect|actually|anyway"
+    r"|just(?! so )|then|hm+|h(?:ey|i|ello)|one (?:more|last|other) thing|ps|bitte|und|ach|übrigens"
+    r"|por favor|y|oye|s'il te plaît|et|stp|au fait|(?-i:[A-Z][a-z]+(?=,)))\b[\s,:!.–—-]*"
+    r"|(?:好的?|嗯+|对了?|是的|谢谢你?|那|但|另外|还有|请|麻烦你?|顺便(?:说一下)?|對了|請|また"
+    r"|あと|では|ちなみに|すみません)[\s,，、:：!！。]*)*"
 )
-_WHY = pattern(
-    r"[,;–—-]{0,3}\s{0,9}\b(?:because|since(?! (?:\d|last|we last|then|monday"
-    r"|yesterday|i was))|so that|the reason (?:is|being)|otherwise"
-    r"|as it|as they|due to)\b\s*(?P<why>.{6,})$"
-    r"|[，,；]?\s*(?:因为|由于|否则|不然|免得|以免|原因是)(?P<wide>.{3,})$"
+_JOIN = pattern(
+    r"[\s,:：，、–—-]*(?:(?:please|bitte|ください|下さい)[\s,:：，、]*)?"
+    r"(?:(?:that|dass|daß|que|de que|qu')(?=\s)\s*)?[\s,:：，–—-]*"
 )
-_BECAUSE = pattern(
-    r"^(?:that's |it's |this is )?(?:because|the reason (?:is|being)"
-    r"(?: that)?|otherwise|why:)\s*(?P<why>.{6,})$|^(?:因为|原因是|否则|不然)"
-    r"(?P<wide>.{3,})$"
+_REASON = pattern(
+    r"\b(?:because|since|otherwise|so that|due to|weil|sonst|porque|parce que|sinon)\b"
+    r"|,\s*(?:they|it|that)\b|因为|否则|不然|ので|から"
 )
-_RANGE = pattern(
-    r"^(?:this|that|it|same) (?:applies|goes|holds|counts|is) (?:only"
-    r" )?(?:for|to|when|in|if) .{3,}|^(?:only|except|unless|but not)"
-    r" (?:for|in|when|if|where|on) .{3,}"
-    r"|^(?:how to apply:|this is for|applies to) .{3,}|^(?:只|仅)?适用于.{2,}"
-    r"|^(?:除了|仅限|只限).{2,}|^只有.{2,}时.{0,}"
+_FOLLOWS = pattern(
+    r"(?:(?:that's |it's )?(?:because|otherwise|the reason)|this (?:applies|goes|is for|holds)"
+    r"|only for|except|same for|sonst|weil|das gilt|porque|si no|sinon|parce que)\b|因为|否则|不然"
+    r"|适用|そうしないと"
 )
-_INSULT = re.compile(
-    r"[,\s]{0,9}\b(?:you )?(?:idiot|moron|dummy|stupid|dumbass|fool)\b[\s.!]{0,9}", re.IGNORECASE
+_TASK = pattern(
+    r"(?:fix|add|make|write|update|change|look|check|run|implement|create|remove|delete|refactor"
+    r"|show|explain|find|try|see|commit|push|merge|build|deploy|review|can|could|would|let's|go"
+    r"|mach|füge|zeig|haz|arregla|crea|fais|ajoute|corrige)\b|帮我|看一下|修复|直して"
 )
-_TAIL = re.compile(
-    r",?\s{0,9}(?:any other options?|right|no|ok(?:ay)?|please|thanks|got it|understood)\s{0,9}$"
-    r"|[，,]?\s{0,9}(?:好吗|好不好|可以吗|行吗|谢谢|知道了吗)\s{0,9}$",
-    re.IGNORECASE,
-)
-_ORDER_WIDE = pattern(r"^(?:不要|别|总是|始终|每次|必须|务必|一律|先|用|使用|要)")
+
+
+@dataclass(frozen=True, slots=True)
+class CueHit:
+    """A cue that a sentence has: its row, and where the words begin that it asks to keep."""
+
+    cue: Cue
+    start: int
+    end: int
 
 
 def find_facts(turns: Sequence[UserTurn], known: Iterable[str] = ()) -> list[ExtractedFact]:
-    """Everything worth keeping, in the order it was said; nothing that `known` says already."""
-    talk = conventions.ConventionState()
+    """Everything that was asked to be kept, in its order; nothing that `known` says already."""
+    talk = ConventionState()
     found: list[list[ExtractedFact]] = []
     for turn in turns:
         read, talk = _read(turn, talk)
         found.append([one for one in read if not never(one)])
     texts = list(known) if any(found) else []
-    told = PassageIndex(("", text) for text in texts)
     out: list[ExtractedFact] = []
     for mine in found:
         kept: list[ExtractedFact] = []
@@ -115,152 +97,180 @@ def find_facts(turns: Sequence[UserTurn], known: Iterable[str] = ()) -> list[Ext
             others = [other for other in (*out, *kept) if other.days == one.days]
             again = any(says(other.rule, one.rule) for other in others)
             dated = all(any(day in text for text in texts) for day in one.days)
-            if one.topic or not (again or (dated and _is_told(one, told))):
+            if one.topic or not (again or (dated and any(says(text, one.rule) for text in texts))):
                 kept.append(one)
         out += kept[:MAX]
     return conventions.latest(out)
 
 
-def _is_told(found: ExtractedFact, told: PassageIndex) -> bool:
-    """Whether some texts say it already."""
-    about = content(found.rule)
-    match = told.best(about)
-    same = is_said(about, match) and match.negated == negates(found.rule)
-    return same and told.has_numbers(about, about)
-
-
-def _read(
-    turn: UserTurn, talk: conventions.ConventionState
-) -> tuple[list[ExtractedFact], conventions.ConventionState]:
-    """What a message says, unjudged, and what the talk is about by then."""
+def _read(turn: UserTurn, talk: ConventionState) -> tuple[list[ExtractedFact], ConventionState]:
+    """What a message asks to keep, and what the talk is about by then."""
     said = list(split_sentences(turn.text))
     brief = is_brief(turn.text)
+    alone = turn.whole and is_alone(turn.text, said)
+    hits = [find_cue(one, alone=alone) for one in said]
+    hits = [None if brief and hit and not _is_strong(hit) else hit for hit in hits]
     out: list[ExtractedFact] = []
-    for place, sentence in enumerate(said):
-        reasons = [one for one in said[place + 1 : place + 3] if not one.asks]
-        rules = [] if brief else conventions.read(sentence, talk)
+    listed = False
+    for place, (sentence, hit) in enumerate(zip(said, hits, strict=True)):
+        rules = [] if brief or is_reported(said, place) else conventions.read(sentence, talk)
         talk = conventions.update_state(talk, sentence)
-        one = None if rules else _sentence(sentence, turn)
-        if (
-            brief
-            and one is not None
-            and one.kind != "request"
-            and not cues_orders.FOR_GOOD.search(one.rule)
-        ):
-            one = None
-        rules += [replace(one, said=sentence.text)] if one is not None else []
-        out += [_finish_fact(_add_reason(rule, reasons), turn) for rule in rules]
+        if not rules and (listed or (hit is not None and not is_reported(said, place, hit))):
+            before = said[place - 1] if place and not said[place - 1].asks else None
+            rules = _kept(sentence, hit, before, listed=listed)
+        listed = _opens_list(sentence, hit) or (listed and turn.text.count("\n") >= place)
+        out += [_finish(rule, turn, said[place + 1 :]) for rule in rules]
     return out, talk
 
 
-def _sentence(sentence: Sentence, turn: UserTurn) -> ExtractedFact | None:
-    """What one sentence says: asked to be kept, or by the first rule that fits."""
-    wide = has_chinese(sentence.text)
-    if wide:
-        sentence = replace(sentence, masked=sentence.masked.translate(cues_languages.TRADITIONAL))
-    asked = (
-        _asked_wide(sentence)
-        if wide
-        else exclusions.memory_request(sentence) or cues_languages.european_request(sentence)
+def _is_strong(hit: CueHit) -> bool:
+    """Whether a cue asks for good even inside a long brief."""
+    return hit.cue.phrase.startswith(("from (now", "(remember|memorize) (this"))
+
+
+def _opens_list(sentence: Sentence, hit: CueHit | None) -> bool:
+    """Whether a sentence asks to keep what follows it."""
+    return (
+        hit is not None and sentence.text.rstrip().endswith((":", "：")) and "+" not in hit.cue.kind
     )
-    if asked is not None:
-        return _classify_request(asked, turn)
-    lead = (cues_languages.LEAD if wide else LEAD).match(sentence.masked)
-    seen = sentence.masked[lead.end() if lead else 0 :]
-    frame = None if wide else cues_orders.FRAME.match(seen)
-    if frame is None:
-        return _first_match(sentence, seen, turn)
-    asked_of = replace(sentence, asks=sentence.asks and not frame["asks"])
-    return _first_match(asked_of, seen[frame.end() :], turn) or _first_match(sentence, seen, turn)
 
 
-def _first_match(sentence: Sentence, seen: str, turn: UserTurn) -> ExtractedFact | None:
-    """What the first rule finds that fits; a day that has passed is no deadline."""
-    for rule in CHINESE if has_chinese(sentence.text) else ENGLISH:
-        found = rule.reads(sentence, seen)
-        if found and (found.kind != "deadline" or is_ahead(sentence.text, turn.at)):
-            return found
+def _kept(
+    sentence: Sentence, hit: CueHit | None, before: Sentence | None, *, listed: bool
+) -> list[ExtractedFact]:
+    """What a sentence asks to keep: its own words, or those of the one before it."""
+    rule = sentence.text
+    if hit is None:
+        return [ExtractedFact("keep", _type("keep", rule), rule, said=rule)] if listed else []
+    kind = hit.cue.kind
+    if kind in ("keep", "kept"):
+        rule = rule[hit.start : hit.end].strip(" ,:：，–—-")
+    if kind == "kept" and not rule and before is not None:
+        rule = before.text
+        return [ExtractedFact("keep", _type("keep", rule), rule, said=rule)]
+    if not rule or (kind == "event" and not has_date(sentence.text)):
+        return []
+    return [ExtractedFact(kind, _type(kind, rule), rule, said=sentence.text)]
+
+
+def _type(kind: str, rule: str) -> Type:
+    """The type of a memory: the cue's, or what the words give that were asked to be kept."""
+    if kind in TYPES:
+        return TYPES[kind]
+    inner = find_cue(Sentence(rule, rule))
+    if inner is not None and inner.cue.kind in TYPES:
+        return TYPES[inner.cue.kind]
+    return _SORTS[sort_of(rule)]
+
+
+_SORTS: dict[str, Type] = {
+    "feedback": "feedback",
+    "user": "user",
+    "reference": "reference",
+    "project": "project",
+}
+
+
+# Cues and what speaks against them
+
+
+@functools.cache
+def vetoes() -> dict[str, tuple[tuple[str, re.Pattern[str]], ...]]:
+    """The vetoes by name: where each is looked for, and its pattern."""
+    found: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    for row in read_table(PACKAGE, "vetoes.tsv"):
+        phrase, language = row["phrase"], row["language"]
+        where = phrase[0] if phrase[0] in "^>" else ""
+        made = compile_phrase(phrase[1:] if where else f"…{phrase}", language)
+        found.setdefault(row["name"], []).append((where, made))
+    return {name: tuple(rows) for name, rows in found.items()}
+
+
+def find_cue(sentence: Sentence, *, alone: bool = True) -> CueHit | None:
+    """The first cue of a sentence that nothing in it speaks against; where it does not stand
+    `alone`, of those that count anywhere."""
+    masked = sentence.masked
+    lead = LEAD.match(masked)
+    first = lead.end() if lead else 0
+    seen = masked[first:]
+    for cue in read_cues(PACKAGE, "cues.tsv"):
+        if (sentence.asks and "+ask" not in cue.veto) or (not alone and "+alone" in cue.veto):
+            continue
+        found = cue.search(seen)
+        if found is None:
+            continue
+        if cue.kind == "kept":
+            start, end = first, first + found.start()
+        else:
+            start, end = first + found.end(), len(masked)
+            join = _JOIN.match(masked, start) if cue.kind == "keep" else None
+            start = join.end() if join else start
+        empty = cue.kind == "keep" and not masked[start:end].strip(" ,:：，")
+        if empty and not sentence.text.rstrip().endswith((":", "：")):
+            continue
+        named = "code" in cue.veto and CODE_NAME.search(sentence.text[first:])
+        if not named and not any(speaks(name, seen, masked[start:end]) for name in cue.veto):
+            return CueHit(cue, start, end)
     return None
 
 
-def _asked_wide(sentence: Sentence) -> str | None:
-    lead = cues_languages.LEAD.match(sentence.masked)
-    start = lead.end() if lead else 0
-    found = cues_languages.ASKED.search(sentence.masked[start:])
-    if found is None or sentence.asks or found["list"]:
-        return None
-    name = "what" if found["what"] else "what2"
-    what = sentence.text[start + found.start(name) : start + found.end(name)]
-    return None if cues_languages.ONCE.search(what) else what
+def speaks(name: str, sentence: str, rest: str) -> bool:
+    """Whether a veto speaks against a cue; the reason that a sentence gives is not looked at."""
+    if name == "code" or name.startswith("+"):
+        return False
+    sentence = _REASON.split(sentence, maxsplit=1)[0]
+    for _, allowed in vetoes()["-"]:
+        sentence, rest = allowed.sub(" ", sentence), allowed.sub(" ", rest)
+    return any(
+        made.search(rest.lstrip(" ,:") if where == ">" else sentence) is not None
+        for where, made in vetoes()[name]
+    )
 
 
-def _classify_request(what: str, turn: UserTurn) -> ExtractedFact:
-    """What was asked to be kept, with the type its content gives."""
-    found = _first_match(Sentence(what, what), what, turn)
-    if found is not None:
-        return replace(found, kind="request")
-    kind: Type = "project"
-    if cues_orders.ORDER.search(what) or _ORDER_WIDE.search(what):
-        kind = TYPE_OF["standing_instruction"]
-    elif SELF.search(what):
-        kind = TYPE_OF["role"]
-    elif re.search(r"https?://", what):
-        kind = TYPE_OF["pointer"]
-    return ExtractedFact("request", kind, what)
+def is_reported(said: Sequence[Sentence], place: int, hit: CueHit | None = None) -> bool:
+    """Whether a sentence gives another's words, or the next one rejects what it says."""
+    text = said[place].masked
+    before = text if hit is None else text[: hit.start]
+    if speaks("reported", before, ""):
+        return True
+    behind = said[place + 1].masked if place + 1 < len(said) else ""
+    if speaks("rejected", text, "") or speaks("rejected", behind, ""):
+        return True
+    return any(speaks("reported", one.masked, "") and ":" in one.masked for one in said[:place])
 
 
-def _add_reason(found: ExtractedFact, behind: Sequence[Sentence]) -> ExtractedFact:
-    """The finding with the reason and the range that the same words or the next give."""
-    rule, why, how = found.rule, "", ""
-    inside = _WHY.search(rule)
-    if inside and inside.start() > 8:
-        why = inside["why"] or inside["wide"]
-        rule = rule[: inside.start()]
-    for sentence in behind:
-        reason = _BECAUSE.search(sentence.text)
-        if reason and not why:
-            why = reason["why"] or reason["wide"]
-        elif found.topic and not why and conventions.WHY.search(sentence.text):
-            why = sentence.text
-        elif _RANGE.search(sentence.text) and not how:
-            how = sentence.text
-        else:
-            break
-    return replace(found, rule=rule, why=why, how=how)
+def is_alone(text: str, said: Sequence[Sentence]) -> bool:
+    """Whether a message says one thing: it is short, asks nothing and gives no task beside it."""
+    if len(text) > ALONE or len(said) > MAX_ALONE or "\n\n" in text:
+        return False
+    others = [one for one in said if find_cue(one) is None]
+    return not any(one.asks or _TASK.match(_behind_lead(one.masked)) for one in others)
 
 
-def _finish_fact(found: ExtractedFact, turn: UserTurn) -> ExtractedFact:
-    """The finding in whole sentences, its dates as they were said."""
-    parts = {"rule": _bare(found.rule), "why": found.why, "how": found.how}
-    closed = {name: _close_sentence(text) for name, text in parts.items()}
-    said = " ".join(found.said.split())
-    text = f"{said or found.rule} {found.why} {found.how}"
-    when, days = said_on(text, turn.at, once=found.kind == "deadline")
-    return replace(found, **closed, said=said, turn=turn.id, when=when, days=days)
+def _behind_lead(text: str) -> str:
+    lead = LEAD.match(text)
+    return text[lead.end() if lead else 0 :]
 
 
-def _bare(text: str) -> str:
-    """Words without insults and empty endings; a bracket goes that was never opened."""
-    bare = _TAIL.sub("", _INSULT.sub(" ", text).strip().rstrip(" .…")).strip(" ,;:，；：–—-")
-    stray = [b for a, b in ("()", "（）") if bare.count(b) > bare.count(a)]
-    return bare.strip(" ,;:，；：–—-" + "".join(stray))
+# What is kept
 
 
-def _close_sentence(text: str) -> str:
-    """A sentence with a capital and an end."""
-    text = " ".join(text.split()).strip(" ,;，；")
-    text = text.capitalize() if text.isupper() and " " in text else text
-    if not text:
-        return ""
-    if text[-1] not in ".!?。！？…":
-        text += "。" if has_chinese(text) else "."
-    return text[:1].upper() + text[1:]
+def _finish(found: ExtractedFact, turn: UserTurn, behind: Sequence[Sentence]) -> ExtractedFact:
+    """The finding with the reason that follows it, and what its dates mean beside it."""
+    said = found.said
+    if said and behind and _FOLLOWS.match(behind[0].text):
+        start = turn.text.find(said)
+        end = turn.text.find(behind[0].text, start) + len(behind[0].text)
+        said = turn.text[start:end] if start >= 0 else said
+    said = " ".join(said.split())
+    when, days = said_on(said or found.rule, turn.at, once=found.kind == "event")
+    rule = " ".join(found.rule.split())
+    return replace(found, rule=rule, said=said, turn=turn.id, when=when, days=days)
 
 
 def says(other: str, text: str) -> bool:
-    """Whether a passage says what a text says, in the same or other words."""
+    """Whether a passage has every word that a text says: one word more may be another fact."""
     mine, theirs = content(text), content(other)
-    if not mine or any(word[0].isdigit() for word in mine - theirs):
-        return False  # a number or a date has no other words
-    share = len(mine & theirs) / len(mine)
-    return is_said(mine, RepetitionMatch(share)) and negates(other) == negates(text)
+    if not mine or not mine <= theirs or negates(other) != negates(text):
+        return False
+    return not set(_EXACT.findall(text)) - set(_EXACT.findall(other))

@@ -1,4 +1,4 @@
-"""The user's own new words, sentence by sentence, and the frame of the rules that read one.
+"""The user's own new words, sentence by sentence.
 
 Words count only if a user said them since the cursor: never a tool result, an attachment, a
 reminder, what the client wraps around a command, or what a person pasted (fenced, quoted,
@@ -11,14 +11,14 @@ beginning of each message is read. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from reverie.embedded.history import LOOKED_AT
 from reverie.text.markdown import spans
 from reverie.text.safety import strip
 from reverie.topics.entry import Type
-from reverie.transcript.messages import HEAD
+from reverie.transcript.messages import HEAD, SentBlock
 from reverie.transcript.tasks import ExtractTask
 from reverie.wire.request import Request
 
@@ -27,6 +27,8 @@ MAX_SENTENCE = 400
 BRIEF_ITEMS = 5
 BRIEF_LENGTH = 2_000
 MASK = "\u00b7"
+SLACK = 3  # characters of white space by which a message may shrink
+_WRAPPERS = (('"', '"'), ("“", "”"), ("'", "'"))
 
 _TAGGED = re.compile(r"<([A-Za-z][\w-]{0,40})\b[^<>]{0,200}>.*?</\1>", re.DOTALL)
 _FRAME = re.compile(r"\s*<([A-Za-z][\w-]{0,40})>")
@@ -50,7 +52,8 @@ _INTRODUCED = re.compile(r"[:：]\s*$")
 _ADDRESS = re.compile(r"([:：])[ \t]*\n\s*(?=https?://)")
 KEEPING = re.compile(
     r"\b(?:remember|note|keep in mind|from now on|going forward|in (?:the )?future|rules?|always"
-    r"|preferences?)\b|记住|记下|以后|今后|从现在|规则|偏好|記住|記下|以後|今後|從現在|規則",
+    r"|preferences?|merk|ab jetzt|recuerda|siempre|désormais|retiens)\b|记住|记下|以后|今后|从现在"
+    r"|記住|記下|以後|今後|從現在|覚え|ルール",
     re.IGNORECASE,
 )
 # Somebody else's text to be worked on, and where a letter shows that it is one.
@@ -61,14 +64,6 @@ _MATERIAL = re.compile(
     r"|\b(?:translate|proof-?read|summari[sz]e|rephrase|reword|paraphrase|convert) (?:this|that|it"
     r"|the (?:following|above|text|mail|email|message|letter))\b|\bturn (?:this|that) into\b"
     r"|\breply to (?:this|that|the) (?:mail|e-?mail|message|letter)\b",
-    re.IGNORECASE,
-)
-_UNMARKED = re.compile(
-    r"\b(?:(?P<not>do|does|did|is|are|was|were|have|has|could|should|would)nt|(?P<cant>can|won)t"
-    r"|(?P<im>i)m(?= (?:an?|the|not|new|on|using|working|still|also|only|colou?r)\b)"
-    r"|(?P<ive>i)ve|(?P<ill>i)ll(?= (?:tell|let|do|say|ask|give|be|have|handle|take|make|send|show"
-    r"|check|test|push|commit|run|provide|write|add|need|use|get|go|try|fix|review|decide|not)\b)"
-    r"|(?P<always>all+ways|alwasy|alwyas|awlays|aways))\b",
     re.IGNORECASE,
 )
 _ASKING = re.compile(
@@ -90,23 +85,14 @@ _END = re.compile(
 )
 
 
-TYPE_OF: dict[str, Type] = {
-    "standing_instruction": "feedback",
-    "preference": "user",
-    "role": "user",
-    "deadline": "project",
-    "project_fact": "project",
-    "pointer": "reference",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """What a user said in one message, and when."""
+    """What a user said in one message, and when; `whole` where nothing was left out of it."""
 
     id: str
     text: str
     at: float
+    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,18 +106,15 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedFact:
-    """One thing worth keeping: what kind, its wording, and the reason and range if given.
-
-    Where a topic can have one rule alone, `topic` names it and `line` says the rule in a line.
-    """
+    """One thing that was asked to be kept: what kind of cue asked, the words it is about, and the
+    whole passage as it was said. Where a topic can have one rule alone, `topic` names it and `line`
+    says the rule in a line."""
 
     kind: str
     type: Type
     rule: str
-    why: str = ""
-    how: str = ""
     turn: str = ""
-    said: str = ""  # the whole sentence as it was typed
+    said: str = ""
     topic: str = ""
     line: str = ""
     when: str = ""  # when it was said and what its dates mean, to stand beside the words
@@ -139,55 +122,51 @@ class ExtractedFact:
 
     @property
     def text(self) -> str:
-        return " ".join(filter(None, (self.rule, self.why, self.how)))
-
-
-_REASON = re.compile(r"\b(?:because|otherwise|so that|due to)\b|因为|否则", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class SentenceRule:
-    """A pattern over a masked sentence. `asks`: it may be a question; `unless`: what else in the
-    sentence, its reason apart, speaks against it."""
-
-    kind: str
-    pattern: re.Pattern[str]
-    asks: bool = False
-    unless: re.Pattern[str] | None = None
-
-    def reads(self, sentence: Sentence, seen: str) -> ExtractedFact | None:
-        """What the sentence says by this rule; `seen` is it without the words that lead in."""
-        if sentence.asks and not self.asks:
-            return None
-        if not self.pattern.search(seen):
-            return None
-        if self.unless and self.unless.search(_REASON.split(seen, maxsplit=1)[0]):
-            return None
-        said = sentence.text[len(sentence.text) - len(seen) :]
-        return ExtractedFact(self.kind, TYPE_OF[self.kind], said)
+        return f"{self.rule} {self.said}".strip()
 
 
 def pattern(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE)
 
 
-SELF = pattern(r"^(?:i|my|i'm|i've|me)\b|^我(?!们)")
-
-
 def turns(request: Request, task: ExtractTask) -> list[UserTurn]:
     """The new messages of the user, in their order."""
-    times = dict(task.times)
-    found: dict[str, list[str]] = {}
+    new: list[SentBlock] = []
     for message in request.messages():
         for piece in message.pieces:
             if piece.source == task.since and task.since:
-                found.clear()
-            elif message.role != "user" or piece.source not in times or piece.source == HEAD:
-                continue
-            elif piece.block.type == "text":
-                typed = _strip_frames(piece.block.get("text"))
-                found.setdefault(piece.source, []).append(typed[:LOOKED_AT])
-    return [UserTurn(one, own("\n".join(texts)), times[one]) for one, texts in found.items()]
+                new.clear()
+            elif message.role == "user":
+                new.append(piece)
+    return typed_turns(new, dict(task.times))
+
+
+def typed_turns(pieces: Iterable[SentBlock], times: Mapping[str, float]) -> list[UserTurn]:
+    """What the user typed in these blocks, by message; `times` are of the user's messages."""
+    found: dict[str, list[str]] = {}
+    for piece in pieces:
+        if piece.source in times and piece.source != HEAD and piece.block.type == "text":
+            typed = _strip_frames(piece.block.get("text"))
+            found.setdefault(piece.source, []).append(typed[:LOOKED_AT])
+    return [user_turn(one, "\n".join(texts), times[one]) for one, texts in found.items()]
+
+
+def user_turn(source: str, text: str, at: float) -> UserTurn:
+    """A message as its writer's own words."""
+    text = unwrap(text)
+    mine = own(text)
+    return UserTurn(source, mine, at, len(mine) >= len(text.strip()) - SLACK)
+
+
+def unwrap(text: str) -> str:
+    """A prompt without the quotation marks that a client put around the whole of it."""
+    bare = text.strip()
+    for left, right in _WRAPPERS:
+        inside = bare[1:-1]
+        plain = inside.replace(f"\\{right}", "")
+        if bare[:1] == left and bare[-1:] == right and left not in plain and right not in plain:
+            return inside.replace(f"\\{right}", right)
+    return text
 
 
 def _strip_frames(text: str) -> str:
@@ -202,10 +181,9 @@ def own(text: str) -> str:
     text = _TAGGED.sub("\n", strip(text[:LOOKED_AT]).replace("\r\n", "\n"))
     if _CLIENT.match(text):
         return ""
-    text = _FENCED.sub("\n\n", _ADDRESS.sub(r"\1 ", text)).replace("’", "'").replace("‘", "'")
+    text = _FENCED.sub("\n\n", _ADDRESS.sub(r"\1 ", text))
     if _MATERIAL.search(text):
         return ""
-    text = _UNMARKED.sub(_restore_apostrophe, text)
     out: list[str] = []
     for paragraph in re.split(r"\n\s*\n", text):
         lines = paragraph.splitlines()
@@ -225,19 +203,6 @@ def is_brief(text: str) -> bool:
     """Whether a message lays out a piece of work at length: what it orders is for that work."""
     items = sum(bool(_BULLET.match(line)) for line in text.splitlines())
     return items >= BRIEF_ITEMS or len(text) > BRIEF_LENGTH
-
-
-def _restore_apostrophe(found: re.Match[str]) -> str:
-    """A short form with the apostrophe that was left out, or a word of orders put right."""
-    if found["not"]:
-        return f"{found['not']}n't"
-    if found["cant"]:
-        return f"{found['cant']}'t"
-    if found["always"]:
-        return "ALWAYS" if found[0].isupper() else "Always" if found[0].istitle() else "always"
-    if found["ill"]:
-        return "I'll"
-    return "I'm" if found["im"] else "I've"
 
 
 def _hands_over(line: str) -> bool:
@@ -282,4 +247,4 @@ def _mask_quotes(text: str) -> str:
         inside = "".join(c if c == "\n" else MASK for c in text[low + 1 : high - 1])
         out += text[at : low + 1] + inside + text[high - 1 : high]
         at = high
-    return out + text[at:]
+    return (out + text[at:]).replace("’", "'").replace("‘", "'")

@@ -6,6 +6,7 @@ from reverie.layers.collapse.lines import PASTE as PASTE
 from reverie.layers.collapse.lines import SAID as SAID
 from reverie.layers.collapse.lines import SEALED as SEALED
 from reverie.layers.collapse.lines import seal_lines as seal_lines
+from reverie.layers.collapse.lines import shorten as shorten
 from reverie.layers.compaction.summary import CompactionFailed as CompactionFailed
 from reverie.layers.compaction.summary import read as read
 from reverie.layers.compaction.summary import stand as stand

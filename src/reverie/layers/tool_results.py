@@ -16,11 +16,10 @@ import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from types import MappingProxyType
-from typing import cast
 
 from reverie.errors import StoreError
-from reverie.transcript.blocks import Block, Json, dump, members, text_of
-from reverie.transcript.mentions import outline, reference
+from reverie.transcript.blocks import Block, Json, dump, media_of, members, text_of
+from reverie.transcript.mentions import error_lines, is_failure, outline, reference
 from reverie.transcript.messages import stays_whole
 from reverie.transcript.records import AssistantMessage, Failed, Record, ResultDecided, unchanging
 from reverie.transcript.view import View
@@ -29,12 +28,13 @@ from reverie.world import Notice, ReadBackHint, World
 NAME = "tool_results"
 FOLDER = "tool-results"
 TAG = "persisted-output"
-MEDIA = ("image", "document")
 READS = "Read"
 HEAD_SHARE = 5, 3  # of what is shown of a result, three fifths are its beginning
 TAIL_SHARE = 5  # where the context is collapsed, the part of its tail one result may take
-OUTLINE_END = 200  # characters of each end shown where the context is collapsed
+OUTLINE_ENDS = 500  # bytes of the two ends where the context is collapsed
 OUTLINE_NAMES = 1_000
+ERRORS_AT = 30_000  # characters at a result's end that are searched for errors
+ERROR = 240  # characters of a line that names one
 _NO_THRESHOLDS: Mapping[str, int] = MappingProxyType({})
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _EXIT = re.compile(r"\AExit code (\d{1,3})$|^\[exit code (-?\d{1,3})\]\s*\Z", re.MULTILINE)
@@ -49,6 +49,7 @@ class PendingResult:
     tool: str
     block: Block
     text: str
+    runs: bool = False  # whether the call ran a command
 
 
 class ResultBudgets:
@@ -151,7 +152,8 @@ def _unsent(view: View) -> list[PendingResult]:
                 call = block.call
                 known = view.calls.get(call)
                 text = text_of(block.value.get("content"))
-                out.append(PendingResult(call, known.name if known else "", block, text))
+                runs = "command" in _call_input(call, view)
+                out.append(PendingResult(call, known.name if known else "", block, text, runs))
     return out
 
 
@@ -260,29 +262,33 @@ def _stand_in(result: PendingResult, data: bytes, where: str, preview: str) -> s
     content = result.block.value.get("content")
     if isinstance(content, str):
         return dump(text)
-    media = [b for b in content if _is_media(b)] if isinstance(content, list) else []
-    return dump([{"type": "text", "text": text}, *media])
+    return dump([{"type": "text", "text": text}, *media_of(content)])
 
 
 def _preview(result: PendingResult, budgets: ResultBudgets) -> str:
-    """The two ends of a result; where the context is collapsed, shorter, and with its names."""
-    text = result.text
-    if not budgets.collapses:
-        return f"It begins:\n\n{ends(text, budgets.settings.result_preview_bytes)}"
-    head, foot = text[:OUTLINE_END], text[-OUTLINE_END:]
-    found = outline(text[OUTLINE_END:-OUTLINE_END], OUTLINE_NAMES, head + foot)
+    """The two ends of a result in whole lines, and of a command or a failure the lines that name
+    an error; where the context is collapsed, shorter, and with its names."""
+    text, size = result.text, budgets.settings.result_preview_bytes
+    shown = ends(text, OUTLINE_ENDS if budgets.collapses else size)
+    found = outline(text, OUTLINE_NAMES, shown) if budgets.collapses else ""
     names = f"Names in it: {found}\n" if found else ""
-    return f"{names}It begins:\n{head}\n[…]\n{foot}"
+    return f"{names}{_errors(result, shown)}It begins:\n\n{shown}"
+
+
+def _errors(result: PendingResult, shown: str) -> str:
+    """Lines between the two ends that name an error: the first and the last ones."""
+    if not (result.runs or is_failure(result.block)):
+        return ""
+    found = dict.fromkeys(error_lines(result.text, ERRORS_AT))
+    every = [line[:ERROR] for line in found if line not in shown]
+    lines = [*every[:1], *every[1:][-2:]]
+    return "\n".join(["Lines with errors:", *lines, ""]) if lines else ""
 
 
 def _exit_code(text: str) -> str:
     """How the command ended that a result is of, as it says itself at one of its ends."""
     found = _EXIT.search(text[:40]) or _EXIT.search(text[-40:])
     return f" It ended with exit code {found[1] or found[2]}." if found else ""
-
-
-def _is_media(block: object) -> bool:
-    return isinstance(block, dict) and cast("dict[str, object]", block).get("type") in MEDIA
 
 
 def cut(text: str, limit: int) -> tuple[str, bool]:

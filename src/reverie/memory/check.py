@@ -40,8 +40,8 @@ from reverie.topics.versions import Origin, Version, trust_in
 
 if TYPE_CHECKING:
     from reverie.consolidation.edits import FixResult
-    from reverie.consolidation.lint import CheckInput, LintFinding, LintReport, TrustIn
-    from reverie.consolidation.text_checks import Present
+    from reverie.consolidation.folder import CheckInput, Present, TrustIn
+    from reverie.consolidation.lint import LintFinding, LintReport
     from reverie.topics.claims import Claim
     from reverie.topics.entry import TopicFile
 
@@ -78,7 +78,8 @@ class MemoryFix:
 
 def check_memory(memories: MemoryStore | None, place: Project) -> LintReport:
     """The faults of a project's memory, and its score."""
-    from reverie.consolidation.lint import CheckInput, check
+    from reverie.consolidation.folder import CheckInput
+    from reverie.consolidation.lint import check
 
     return check(CheckInput({}) if memories is None else _input(memories, place))
 
@@ -96,15 +97,29 @@ def report_value(report: LintReport) -> dict[str, Any]:
 
 def _finding(one: LintFinding) -> dict[str, Any]:
     found = {"kind": one.kind, "file": one.file, "line": one.line, "evidence": one.evidence}
-    return found | {"with": one.with_file, "rule": one.rule, "fixable": one.fix is not None}
+    found |= {"with": one.with_file, "rule": one.rule, "fixable": one.fixable}
+    texts = {"text": one.text, "with_line": one.with_line, "with_text": one.with_text}
+    return found | (texts if one.text else {})
+
+
+TO_DECIDE = ("contradiction", "duplicate", "stale_date", "junk")
+"""Issues that rules cannot decide: a person or a model does."""
+
+
+def undecided(memories: MemoryStore) -> list[dict[str, Any]]:
+    """Return the issues that wait for a decision, of two memories with both texts."""
+    from reverie.consolidation.lint import check
+
+    found = check(_input(memories, None)).findings
+    return [_finding(one) for one in found if one.kind in TO_DECIDE and not one.fixable]
 
 
 # --- looking
 
 
-def _input(memories: MemoryStore, place: Project) -> CheckInput:
-    """The folder as a check sees it, and the repository beside it."""
-    from reverie.consolidation.lint import CheckInput
+def _input(memories: MemoryStore, place: Project | None) -> CheckInput:
+    """The folder as a check sees it, and the repository where there is one to look at."""
+    from reverie.consolidation.folder import CheckInput
 
     files: dict[str, bytes] = {}
     unread: set[str] = set()
@@ -121,7 +136,7 @@ def _input(memories: MemoryStore, place: Project) -> CheckInput:
             continue
         files[key] = data
     known = written_times(memories, files, time.time())
-    present, late = _present(files, place)
+    present, late = _present(files, place) if place else (None, ())
     return CheckInput(
         files,
         known.files,

@@ -187,7 +187,7 @@ def check(project: Project, origin: Origin, say: Say, *, fix: bool) -> Checked:
         report = check_memory(one.store, project)
         steps = [v for v in one.store.history.log() if done and v.group == done.group != ""]
     faults = tuple(
-        Fault(each.kind, each.file, each.line, each.evidence, each.fix is not None)
+        Fault(each.kind, each.file, each.line, each.evidence, each.fixable)
         for each in report.findings
     )
     fixed = (*done.files, *done.removed) if done else ()

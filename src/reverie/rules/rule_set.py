@@ -87,7 +87,7 @@ def compile_rule(one: TopicFile, *, own: bool, granted: bool | None = None) -> C
     """A memory as a rule; None where it says nothing about calls. `own`: it is the user's;
     `granted`: the user let it do what its head asks for."""
     front = one.front
-    if one.type not in reading.RULED:
+    if one.type not in reading.RULED or one.superseded:
         return None
     head = reading.read(front)
     if head.never:

@@ -54,6 +54,9 @@ from reverie.wire.reply import Reply
 from reverie.wire.request import Request
 from reverie.world import Clock, Model, Notice, World, complete
 
+SUMMARY = 1_500  # tokens that a summary has at the least, in a large window
+SUMMARY_SHARE = 0.0075  # the same as a share of a small one
+ROUNDS = 20  # requests within which a summary has to pay
 LAYER = "compact"  # what was asked for: its failures do not count against the automatic one
 
 
@@ -118,9 +121,11 @@ async def compact(
     from_: str = "",
     up_to: str = "",
     by_provider: bool = False,
+    must_gain: bool = False,
 ) -> Compacted:
     """Compact the conversation, or its part from a message on, or up to one; where it is
-    chosen and offered, by the provider's own compaction."""
+    chosen and offered, by the provider's own compaction. `must_gain` refuses a summary of the
+    whole that would cost more than it saves."""
     if from_ and (up_to or by_provider):
         what = "the provider's own compaction takes no end" if by_provider else "name one side"
         raise InvalidInput(f"a part from a message on goes alone: {what}", do="Leave one out")
@@ -143,6 +148,8 @@ async def compact(
             side = "from" if from_ else "up_to"
             records = await compaction.partial(view, world, side, from_ or up_to, instructions)
         else:
+            if must_gain:
+                _check_gain(view, world)
             records = await compaction.full(view, world, "manual", instructions)
     except InvalidInput:
         raise
@@ -154,6 +161,20 @@ async def compact(
     await session.settled()
     await session.sync()
     return Compacted.of(_boundary(records))
+
+
+def _check_gain(view: View, world: World) -> None:
+    """Refuse a summary that would cost more to write than leaving the messages out saves."""
+    tokens, prices = ranges.whole(view).tokens, world.prices
+    written = min(SUMMARY, world.window * SUMMARY_SHARE)
+    free = world.model is not None and world.model.capabilities.free
+    if prices.read * (tokens - written) * ROUNDS <= (0 if free else prices.output * written):
+        raise InvalidInput(
+            f"Nothing to gain: the conversation has {tokens:,} tokens, a summary about "
+            f"{written:,.0f}, and writing one costs more than it saves in {ROUNDS} requests",
+            where=view.session,
+            do="Compact later, or take out single messages with /snip",
+        )
 
 
 def _boundary(records: Sequence[Record]) -> Boundary:

@@ -369,7 +369,7 @@ def young_memories(
     """The memories whose bodies stand in the head, of those that a scan found, rules first and
     the newest last."""
     most = settings.young_tokens
-    own = [one for one in scanned if not one.key.startswith(f"{TEAM}/")]
+    own = [one for one in scanned if not one.key.startswith(f"{TEAM}/") and not one.superseded]
     about_user = [one for one in own if one.type in ABOUT_THE_USER]
     pinned = [one for one in about_user if one.said][:MAX_PINNED]
     for records, limit in ((own, most), (about_user, most), (pinned, MAX_PINNED * most)):

@@ -295,4 +295,4 @@ class TranscriptOriginals:
         if found is None:
             return None
         title = f"{found.title}: {found.warning}" if found.warning else found.title
-        return Original(title, found.text)
+        return Original(title, found.text, found.media)

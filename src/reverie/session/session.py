@@ -239,10 +239,11 @@ class Session(JobContext):
             return await exchange.shorter_request(self, error)
 
     async def compact(self, instructions: str = "") -> Compacted:
-        """Put a summary in the place of the conversation so far."""
+        """Put a summary in the place of the conversation so far; InvalidInput where writing one
+        would cost more than it saves."""
         async with self._in_turn():
             try:
-                return await self.summarize(instructions)
+                return await self.summarize(instructions, must_gain=True)
             except CompactionFailed as error:
                 do = "Nothing was changed; the conversation goes on as it is"
                 raise CompactionFailed(error.what, where=error.where, do=do) from error

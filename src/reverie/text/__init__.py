@@ -10,6 +10,7 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
+        "cues": "Cue compile_phrase example read_cues read_table",
         "dates": "expired_deadlines relative",
         "format": "age days_since first_byte number plural short_number size union",
         "glob": "MAX_CHOICES choices fits",

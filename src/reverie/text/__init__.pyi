@@ -1,3 +1,8 @@
+from reverie.text.cues import Cue as Cue
+from reverie.text.cues import compile_phrase as compile_phrase
+from reverie.text.cues import example as example
+from reverie.text.cues import read_cues as read_cues
+from reverie.text.cues import read_table as read_table
 from reverie.text.dates import expired_deadlines as expired_deadlines
 from reverie.text.dates import relative as relative
 from reverie.text.format import age as age

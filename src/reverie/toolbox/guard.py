@@ -10,6 +10,7 @@ never asks a person, and shares no state with the main agent but what it was han
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import replace
@@ -19,12 +20,15 @@ from anyio import to_thread
 
 from reverie.errors import InvalidMessage, ReverieError
 from reverie.light import dataclass
+from reverie.store.fs import digest
 from reverie.store.paths import format_path
+from reverie.text.safety import inside, neutralize_markup
 from reverie.toolbox.file_access import ConfinedFiles, WritableRoot
 from reverie.toolbox.process import KILLED, OutputBuffer
 from reverie.toolbox.sandbox import Sandbox, box_of, script_of
 from reverie.toolbox.tool import DENIED, Denied, Input, Registry, ToolContext, ToolOutput
 from reverie.toolbox.toolbox import read_call, run_within_time
+from reverie.topics.entry import decode_text
 from reverie.transcript.records import UserMessage
 from reverie.wire.reply import ToolCall, tool_result
 from reverie.world import ForkSpec, Notice
@@ -44,6 +48,20 @@ class Denial:
     tool: str
     reason: str
     subject: str = ""
+
+
+def shown_files(prompt: str, content: Callable[[str], bytes | None]) -> dict[str, bytes]:
+    """Return the files that stand in a prompt whole, each in its frame; `content` reads one."""
+    found: dict[str, bytes] = {}
+    for key, shown in inside(prompt):
+        data = content(key) if key else None
+        if data is not None and shown.strip("\n") == _as_shown(data):
+            found[key] = data
+    return found
+
+
+def _as_shown(data: bytes) -> str:
+    return neutralize_markup(decode_text(data)).replace("\r\n", "\n").strip("\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +102,14 @@ class Guard:
             path: self._context.reads.digest(path) or "" for path in self._context.reads.recent()
         }
 
-    def note_read(self, path: Path | str, digest: str) -> None:
+    def note_read(self, path: Path | str, sha256: str) -> None:
         """A file whose text the agent's prompt holds counts as read."""
-        self._context.reads.note(path, digest)
+        self._context.reads.note(path, sha256)
+
+    def note_shown(self, folder: Path, prompt: str, content: Callable[[str], bytes | None]) -> None:
+        """Count the files of a folder as read that a prompt holds whole."""
+        for key, data in shown_files(prompt, content).items():
+            self.note_read(Path(os.path.realpath(folder)) / key, digest(data))
 
     @property
     def written(self) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Callable, Iterator
-from typing import BinaryIO
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
 
 from anyio import to_thread
 
@@ -36,9 +36,9 @@ from reverie.toolbox.tool import (
     ToolFailed,
     ToolOutput,
 )
-from reverie.transcript.blocks import parse, text_of
-from reverie.transcript.mentions import REFERENCE, reference
-from reverie.transcript.records import AssistantMessage, ResultDecided, UserMessage
+from reverie.transcript.blocks import Json, media_of, parse, text_of
+from reverie.transcript.mentions import REFERENCE, part_reference, reference, round_text
+from reverie.transcript.records import AssistantMessage, Record, ResultDecided, UserMessage
 from reverie.transcript.view import Call, View
 
 LINE = 2_000
@@ -56,6 +56,11 @@ class ReadRange:
     column: int
     limit: int | None
     bytes: int
+
+    @property
+    def begins(self) -> bool:
+        """Whether it is the beginning: pictures and documents come with that."""
+        return self.offset == 1 and self.column == 1 and not self.query
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +92,19 @@ async def read_back(value: Input, context: ToolContext) -> ToolOutput:
         known = await source.find(reference)
         if known is not None:
             text = io.BytesIO(known.text.encode("utf-8", "replace"))
-            return page(known.title, known.warning, text, wanted)
+            return _output(page(known.title, known.warning, text, wanted), known.media, wanted)
     raise ToolFailed(
         "nothing is stored under this reference",
         where=reference[:200],
         do="Use the path or the call's id from the result that was stored",
     )
+
+
+def _output(text: str, media: Sequence[Mapping[str, Any]], wanted: ReadRange) -> ToolOutput:
+    """A page, and at the beginning the pictures and documents that belong to it."""
+    if not media or not wanted.begins:
+        return ToolOutput(text)
+    return ToolOutput([{"type": "text", "text": text}, *map(dict, media)])
 
 
 def _read_stored(reference: str, wanted: ReadRange, stored: StoredResults) -> ToolOutput | None:
@@ -105,7 +117,8 @@ def _read_stored(reference: str, wanted: ReadRange, stored: StoredResults) -> To
         raise ToolFailed("the stored file was deleted since", where=shelf.key) from None
     with os.fdopen(fd, "rb") as file:
         warning = _difference(shelf, stored)
-        return page(shelf.key, warning, _text(file, shelf.key), wanted)
+        text, media = _text(file, shelf.key)
+        return _output(page(shelf.key, warning, text, wanted), media, wanted)
 
 
 def locate(reference: str, stored: StoredResults) -> StoredFile | None:
@@ -159,15 +172,21 @@ def _difference(shelf: StoredFile, stored: StoredResults) -> str:
     return "" if same else "the stored file was changed since; this is what it holds now"
 
 
-def _text(file: BinaryIO, key: str) -> BinaryIO:
-    """A structured result as its text; anything else as it is."""
+def _text(file: BinaryIO, key: str) -> tuple[BinaryIO, tuple[Mapping[str, Any], ...]]:
+    """A structured result as its text and its media; anything else as it is."""
     if not key.endswith(".json"):
-        return file
+        return file, ()
     data = file.read(_PARSED)
+    text, media = _parsed(data)
+    return io.BytesIO(text.encode("utf-8", "replace")), media
+
+
+def _parsed(data: bytes) -> tuple[str, tuple[Mapping[str, Any], ...]]:
     try:
-        return io.BytesIO(text_of(parse(data.decode())).encode("utf-8", "replace"))
+        content = parse(data.decode())
     except (InvalidMessage, UnicodeDecodeError):
-        return io.BytesIO(data)
+        return data.decode("utf-8", "replace"), ()
+    return text_of(content), media_of(content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +235,7 @@ def _half_a_character(data: bytes) -> bytes:
     return b""
 
 
-def page(title: str, warning: str, file: BinaryIO, wanted: ReadRange) -> ToolOutput:
+def page(title: str, warning: str, file: BinaryIO, wanted: ReadRange) -> str:
     needle = wanted.query.casefold()
     rows = [f"[{title}{': ' + warning if warning else ''}]"]
     used, lines = len(rows[0]), 0
@@ -234,7 +253,7 @@ def page(title: str, warning: str, file: BinaryIO, wanted: ReadRange) -> ToolOut
     if len(rows) == 1:
         what = f"no line holds {wanted.query!r}" if needle else f"it has {plural(lines, 'line')}"
         rows.append(f"[nothing: {what}]")
-    return ToolOutput("\n".join(rows))
+    return "\n".join(rows)
 
 
 def _place(part: LinePart) -> str:
@@ -245,7 +264,8 @@ def _place(part: LinePart) -> str:
 READ_BACK = Tool(
     "ReadBack",
     "Reads back what left the conversation, by the reference that stands in its place, such as "
-    "r:abc123: a call with its whole result, or a message. With "
+    "r:abc123: a call with its whole result, a message, or a part of the conversation; pictures "
+    "and documents as they were. With "
     "query, only the lines that hold that text, in either case. Lines keep their numbers; about "
     "8,000 tokens come at once, and offset reads on.",
     {
@@ -273,7 +293,8 @@ READ_BACK = Tool(
 #
 # `r:abc123` names a tool call of this session: its input as the model wrote it, its result whole,
 # from the transcript or from the file it was stored in, and what was said beside it. It may also
-# name a message, of the user's or the assistant's. A file that was deleted or changed since is
+# name a message, of the user's or the assistant's, or a folded part, whose rounds come in their
+# order. Pictures and documents come as blocks. A file that was deleted or changed since is
 # said to be. Nothing is written.
 
 
@@ -294,36 +315,65 @@ class SealedCalls:
         """The same, for whoever may wait for a disk."""
         view = self.view()
         calls = [call for name, call in view.calls.items() if reference(name) == wanted]
-        found = [ReferencedText(f"{c.name} {c.id}", *self._whole(view, c)) for c in calls]
+        found = [self._call(view, call) for call in calls]
         found += _messages(view, wanted)
+        found = found or self._part(view, wanted)
         if not found:
             return None
         return ReferencedText(
             ", ".join(f.title for f in found),
             "\n\n".join(f.text for f in found),
             " ".join(f.warning for f in found if f.warning),
+            tuple(m for f in found for m in f.media),
         )
 
-    def _whole(self, view: View, call: Call) -> tuple[str, str]:
+    def _call(self, view: View, call: Call) -> ReferencedText:
         """A result and the call behind it, so that the result's lines have the numbers that its
         file has; and a warning where it cannot be vouched for."""
         asked = _input(view, call)
-        decision = view.decisions.get(call.id)
-        if decision is not None and decision.path:
-            text, warning = self._file(decision)
-        else:
-            text, warning = _result(view, call), ""
+        text, media, warning = self._whole(view, call.id, _result(view, call))
         beside = f"\n\n[You said with it: {said}]" if (said := _beside(view, call)) else ""
-        return f"{text}\n\n[The call was {call.name} {asked}]{beside}", warning
+        told = f"{text}\n\n[The call was {call.name} {asked}]{beside}"
+        return ReferencedText(f"{call.name} {call.id}", told, warning, media)
 
-    def _file(self, decision: ResultDecided) -> tuple[str, str]:
+    def _whole(
+        self, view: View, call: str, content: Json
+    ) -> tuple[str, tuple[Mapping[str, Any], ...], str]:
+        """A result's text and media, from its file where it was stored, and a warning."""
+        decision = view.decisions.get(call)
+        if decision is None or not decision.path:
+            return text_of(content), media_of(content), ""
         try:
             data = self.folder.read(f"{self.session}/{decision.path}")
         except (NotFound, StoreError):
-            return "", "The stored result was deleted; run the tool again."
+            return "", (), "The stored result was deleted; run the tool again."
         same = digest(data) == decision.sha256
         warning = "" if same else "The stored result was changed since it was stored."
-        return data.decode("utf-8", "replace"), warning
+        if decision.path.endswith(".json"):
+            return *_parsed(data), warning
+        return data.decode("utf-8", "replace"), (), warning
+
+    def _part(self, view: View, wanted: str) -> list[ReferencedText]:
+        """The rounds of a folded part, from its first message on."""
+        spoken = [e for e in view.entries if isinstance(e.record, (UserMessage, AssistantMessage))]
+        first = next((e for e in spoken if part_reference(e.id) == wanted), None)
+        if first is None:
+            return []
+        covers = next((i.covers for i in view.items if first.id in i.covers), frozenset[str]())
+        rest = [e for e in spoken[spoken.index(first) :] if e.id in covers]
+        out = [self._round(view, entry.record) for entry in rest]
+        return [ReferencedText(f"part {wanted}", "\n\n".join(out))]
+
+    def _round(self, view: View, record: Record) -> str:
+        assert isinstance(record, (UserMessage, AssistantMessage))  # the caller has looked
+        stored = {
+            b.call: self._whole(view, b.call, b.value.get("content"))[0]
+            for b in record.blocks
+            if b.type == "tool_result"
+        }
+        return round_text(
+            "assistant" if isinstance(record, AssistantMessage) else "user", record.blocks, stored
+        )
 
 
 def _messages(view: View, wanted: str) -> list[ReferencedText]:
@@ -339,7 +389,8 @@ def _messages(view: View, wanted: str) -> list[ReferencedText]:
             continue
         if reference(entry.id) == wanted:
             text = "\n".join(b.text for b in record.blocks if not b.thinking)
-            out.append(ReferencedText(f"{who} message {entry.id}", text))
+            media = media_of([b.value for b in record.blocks])
+            out.append(ReferencedText(f"{who} message {entry.id}", text, media=media))
     return out
 
 
@@ -359,12 +410,12 @@ def _input(view: View, call: Call) -> str:
     return next((text_of(b.value) for b in record.blocks if b.get("id") == call.id), "")
 
 
-def _result(view: View, call: Call) -> str:
+def _result(view: View, call: Call) -> Json:
     """The result as it came: the transcript keeps what the context no longer shows."""
     start = view.entries.place(call.message)
     for entry in view.entries.since(start or 0):
         if isinstance(entry.record, UserMessage):
             for block in entry.record.blocks:
                 if block.type == "tool_result" and block.call == call.id:
-                    return text_of(block.value.get("content"))
+                    return block.value.get("content")
     return ""

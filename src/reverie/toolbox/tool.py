@@ -134,11 +134,12 @@ class StoredResults:
 
 @dataclass(frozen=True, slots=True)
 class ReferencedText:
-    """Something a reference names, as text."""
+    """Something a reference names: its text, and its pictures and documents as blocks."""
 
     title: str
     text: str
     warning: str = ""
+    media: tuple[Mapping[str, Any], ...] = ()
 
 
 class ReferenceSource(Protocol):

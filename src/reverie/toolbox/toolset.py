@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, ca
 from reverie.errors import InvalidInput, InvalidMessage, ReverieError
 from reverie.light import dataclass
 from reverie.settings.catalog import DEFAULTS, Settings
-from reverie.transcript.blocks import Block, dump, members, text_of
-from reverie.transcript.mentions import reference
+from reverie.transcript.blocks import MEDIA, Block, dump, media_of, members, text_of
+from reverie.transcript.mentions import part_reference, reference, round_text
 from reverie.transcript.messages import strip_line_numbers
 from reverie.wire.forms import answer, definition, parse_call, tool_name
 from reverie.wire.lists import AdoptedList, AdoptedMessage, Format, value_of
@@ -138,7 +138,8 @@ class Toolset:
             if offer is None:
                 return None
             found, is_error = _answer_call(offer, call.raw)
-            return tool_result(call.id, found.text, is_error=is_error)
+            content = [{"type": "text", "text": found.text}, *found.media]
+            return tool_result(call.id, content if found.media else found.text, is_error=is_error)
         form, ident, name, given = parse_call(call)
         offer = self._offers.get(name)
         if offer is None:
@@ -236,8 +237,8 @@ def _page(found: Original, value: Mapping[str, Any], settings: Settings) -> Tool
         settings.collapse_reference * settings.text_bytes_per_token,
     )
     text = BytesIO(found.text.encode("utf-8", "replace"))
-    shown = page(found.title, "", text, wanted).content
-    return ToolAnswer(shown if isinstance(shown, str) else dump(shown), found.media)
+    shown = page(found.title, "", text, wanted)
+    return ToolAnswer(shown, found.media if wanted.begins else ())
 
 
 def takes(
@@ -276,9 +277,6 @@ def check_arguments(given: Mapping[str, object], names: str) -> None:
 # or a message. The text is the caller's own; nothing is stored or copied.
 
 
-MEDIA = ("image", "document")
-
-
 @dataclass(frozen=True, slots=True)
 class ListOriginals:
     """The messages behind a fitted list."""
@@ -288,7 +286,7 @@ class ListOriginals:
 
     def find(self, wanted: str) -> Original | None:
         """All that a reference names: in a long list two calls may share one."""
-        found = [*self._calls(wanted), *self._messages(wanted)]
+        found = [*self._calls(wanted), *self._messages(wanted)] or [*self._rounds(wanted)]
         if not found:
             return None
         return Original(
@@ -309,15 +307,10 @@ class ListOriginals:
         asked = f"{call.get('name')} {members(call.raw)['input'][0]}"
         result = self._result(call.call)
         content = result.value.get("content") if result is not None else ""
-        media = (
-            [b for b in content if isinstance(b, dict) and b.get("type") in MEDIA]
-            if (isinstance(content, list))
-            else []
-        )
         given, found = call.value.get("input"), text_of(content)
         found = strip_line_numbers(call.get("name"), given, found) if self.plain else found
         text = "\n\n".join([*[s for s in said if s], asked, found])
-        return Original(f"{call.get('name')} {reference(call.call)}", text, tuple(media))
+        return Original(f"{call.get('name')} {reference(call.call)}", text, media_of(content))
 
     def _result(self, call: str) -> Block | None:
         blocks = (b for part in self.adoption.parts for b in part.blocks)
@@ -326,8 +319,22 @@ class ListOriginals:
     def _messages(self, wanted: str) -> Iterator[Original]:
         for part in self.adoption.parts:
             if part.part in ("user", "assistant") and reference(part.id) == wanted:
-                text = "\n\n".join(filter(None, map(_whole, part.blocks)))
-                yield Original(f"message {wanted}", text)
+                said = [b for b in part.blocks if b.type not in MEDIA]
+                text = "\n\n".join(filter(None, map(_whole, said)))
+                yield Original(f"message {wanted}", text, media_of([b.value for b in part.blocks]))
+
+    def _rounds(self, wanted: str) -> Iterator[Original]:
+        """The messages from the one on that a part's reference names."""
+        parts = [p for p in self.adoption.parts if p.part != "aside"]
+        first = next((n for n, p in enumerate(parts) if part_reference(p.id) == wanted), len(parts))
+        text = "\n\n".join([_message(part) for part in parts[first:]])
+        if text:
+            yield Original(f"part {wanted}", text)
+
+
+def _message(part: AdoptedMessage) -> str:
+    """A message in words, each block under what it is."""
+    return round_text("assistant" if part.part == "assistant" else "user", part.blocks)
 
 
 def _whole(block: Block) -> str:

@@ -7,9 +7,10 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
-        "claims": "Claim MAX find_claims",
+        "claims": "Claim MAX find_claims find_literals",
+        "consent": "unwrapped without_reported",
         "entry": "INDEX MAX_READ TYPES TopicFile index_of is_index is_topic key_for new",
-        "frontmatter": "BOM MAX_BYTES edit parse_frontmatter scalar",
+        "frontmatter": "BOM MAX_BYTES edit parse_frontmatter remove scalar",
         "index": "IndexFault check contents find_pointer line parse_index pointers_to put "
         "resolve_link without",
         "instructions": "InstructionFile InstructionKind InstructionSet InstructionText MAX_FILES "
@@ -21,7 +22,8 @@ __getattr__ = offered(
         "paths": "SCOPES Scope agent_folder base log_key memory_paths",
         "prompt": "PromptOptions both_modes section",
         "redaction": "ForgetWords",
-        "times": "file_time files_sharing_time head_time line_times",
+        "supersession": "frames supersedes",
+        "times": "file_time files_copied files_sharing_time head_time line_times",
         "trust": "CommandEvidence Trust goes_to_review reads_like_instruction trust_of",
         "versions": "ABSENT OUTSIDE Origin Version blame decode encode trust_in",
     },

@@ -40,6 +40,11 @@ _STEM = 60
 
 TRUST, UNVERIFIED = "trust", "unverified"
 """What the head of a memory says that does not rest on the user's word."""
+FROM = "from"
+"""The key by which a draft names the user's sentence that it rests on; no saved file has it."""
+SUPERSEDED, STILL_CURRENT = "superseded", "no"
+"""The key that names the newer rule in a memory's place, and what a person sets it to who wants the
+older one to hold as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,11 @@ class TopicFile:
         return self.front.get(TRUST) == UNVERIFIED
 
     @property
+    def superseded(self) -> str:
+        """The file of the newer rule that holds in its place, or ""."""
+        return superseded_by(self.front)
+
+    @property
     def fault(self) -> str:
         """Why the frontmatter was not read as such, or ""."""
         return self.front.fault
@@ -113,6 +123,10 @@ class TopicFile:
         if names == ("type",) and self.front.find("metadata", "type") is not None:
             where = ("metadata", "type")
         return self._with(frontmatter.edit(self.data, where, value))
+
+    def without_value(self, name: str) -> TopicFile:
+        """The entry without one key of its frontmatter; all other bytes stay."""
+        return self._with(frontmatter.remove(self.data, name))
 
     def with_body(self, body: str) -> TopicFile:
         """The entry with another body behind the same frontmatter."""
@@ -164,6 +178,12 @@ def type_of(front: Frontmatter) -> Type | Literal[""]:
         if found is not None:
             return found
     return UNTYPED
+
+
+def superseded_by(front: Frontmatter) -> str:
+    """The file of the newer rule that a head names, or ""."""
+    named = front.get(SUPERSEDED)
+    return "" if named == STILL_CURRENT else named
 
 
 def decode_text(data: bytes) -> str:

@@ -21,6 +21,8 @@ LOOKED_AT = 2_000
 """Bytes of one line that are looked at; a longer line is cut for that, never in the file."""
 WIDTH = 150
 DASH = " — "
+SUPERSEDED = "superseded by "
+"""How the hook of a memory begins in whose place a newer rule holds."""
 
 IndexFaultKind: TypeAlias = Literal[
     "outside", "missing", "twice", "title", "long", "content", "hidden", "unlisted"
@@ -98,6 +100,14 @@ def ends_in_pointer(tail: bytes) -> bool:
 def without(data: bytes, key: str) -> bytes:
     """The index without any line that points to `key`."""
     return _cut_out(data, pointers_to(data, key))
+
+
+def current(data: bytes) -> bytes:
+    """The index without the memories that newer rules superseded."""
+    if SUPERSEDED.encode() not in data:
+        return data
+    found = pointers_with(data, SUPERSEDED.encode())
+    return _cut_out(data, [one for one in found if one.hook.startswith(SUPERSEDED)])
 
 
 def find_pointer(data: bytes, key: str) -> Pointer | None:

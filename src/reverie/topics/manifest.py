@@ -22,9 +22,9 @@ from reverie.settings.catalog import DEFAULTS, Settings
 from reverie.text.format import plural
 from reverie.text.safety import strip
 from reverie.topics import frontmatter
-from reverie.topics.entry import decode_text, stem, type_of
+from reverie.topics.entry import decode_text, stem, superseded_by, type_of
 from reverie.topics.frontmatter import BOM
-from reverie.topics.index import WIDTH, Index, parse_index, shorten
+from reverie.topics.index import WIDTH, Index, current, parse_index, shorten
 
 _DAY = 86_400
 _FRESH_DAYS = 60
@@ -106,7 +106,9 @@ def write_warning(hit: tuple[str, ...], name: str = "MEMORY.md") -> str:
 def render_index(
     data: bytes, limits: IndexLimits, facts: Mapping[str, TopicFacts] | None = None
 ) -> SentIndex:
-    """What of an index is sent; without facts there is no ranking."""
+    """What of an index is sent; without facts there is no ranking. Superseded memories are no
+    part of it."""
+    data = current(data)
     index = parse_index(data)
     hit = limits_hit(data, limits)
     if not hit:
@@ -264,6 +266,7 @@ class ManifestLine:
     size: int = 0
     fault: str = ""
     said: int = 0  # times that it was said again
+    superseded: str = ""  # the file of the newer rule that holds in its place
 
     @property
     def facts(self) -> TopicFacts:
@@ -291,6 +294,7 @@ def record(
         size or len(head),
         front.fault,
         front.get(SAID).count(",") + 1 if front.get(SAID) else 0,
+        superseded_by(front),
     )
 
 

@@ -2,9 +2,11 @@
 
 The history knows it of what it saw being written. What it only found lying there, after an import,
 a copy or an edit by another program, was written when the head says (`metadata.modified` or
-`created`), else when the file says; a time that several files share to the second is that of a
-checkout or a copy and tells nothing. What was taken back is as old as it was. What a dream moved is
-as old as where it stood before, and where that is not known, of no known time.
+`created`), else when the file says, else when git last saw it change. A time that several files
+share is that of a checkout or a copy and tells nothing, unless it is in whole seconds and most
+files have another: so a time looks that was kept or set. What was taken back is as old as it was.
+What a dream moved is as old as where it stood before, and where that is not known, of no known
+time.
 
 No clock, no disk: versions, bytes and times are handed in. 0 is a time that nobody knows.
 """
@@ -27,7 +29,10 @@ AHEAD = 86_400.0
 """Seconds that a time may lie ahead of the clock and still be believed."""
 _FOUND = frozenset({OUTSIDE, "import"})
 _MOVES = frozenset({"dream", "check"})
-_HEAD = (("metadata", "modified"), ("modified",), ("metadata", "created"), ("created",))
+_HEAD = (
+    *(("metadata", "modified"), ("modified",), ("updated",)),
+    *(("metadata", "created"), ("created",), ("date",)),
+)
 
 
 def head_time(data: bytes, now: float) -> float:
@@ -65,6 +70,18 @@ def files_sharing_time(stamps: Mapping[str, float]) -> frozenset[str]:
         low = bisect_left(values, at - TOGETHER)
         high = bisect_left(values, at + TOGETHER)
         if high - low > 1:
+            found.add(key)
+    return frozenset(found)
+
+
+def files_copied(stamps: Mapping[str, float]) -> frozenset[str]:
+    """Return the files whose time is that of a checkout or a copy of many."""
+    values = sorted(stamps.values())
+    found: set[str] = set()
+    for key in files_sharing_time(stamps):
+        at = stamps[key]
+        near = bisect_left(values, at + TOGETHER) - bisect_left(values, at - TOGETHER)
+        if at % 1 or 2 * near >= len(values):
             found.add(key)
     return frozenset(found)
 

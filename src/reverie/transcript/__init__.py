@@ -13,14 +13,14 @@ __getattr__ = offered(
         "claude_code": "RecordedSession",
         "codec": "BLOBS NAMES blob_name blobs decode encode",
         "fold": "apply branch expecting fold_entries",
-        "mentions": "LOOKED_AT READABLE REFERENCE first_names names names_in parts rank_names "
-        "reference stands_for_others trouble",
+        "mentions": "LOOKED_AT READABLE REFERENCE first_names names names_in part_reference parts "
+        "rank_names reference stands_for_others trouble",
         "messages": "HEAD INTERRUPTED Item Message SentBlock context_window message",
         "recordings": "is_ours read",
         "records": "AssistantMessage Attached Boundary Candidate Entry Extracted Failed ForkEnded "
         "HeadSet Mark NotesTaken Parts Recalled Record Replaced RequestRefused ResultDecided "
         "Rewound Role Sent Stand Started Strip Ttl TurnEnded Unknown Usage UserMessage "
-        "WordsRemoved is_typed is_wish",
+        "WordsRemoved is_typed user_words",
         "rewrites": "widen_range",
         "tasks": "DoubtedRule DreamTask ExtractTask KnownMemory MAIN NotesTask RecallTask SUMMARY "
         "SummaryTask Task sections",

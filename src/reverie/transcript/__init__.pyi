@@ -34,6 +34,7 @@ from reverie.transcript.mentions import REFERENCE as REFERENCE
 from reverie.transcript.mentions import first_names as first_names
 from reverie.transcript.mentions import names as names
 from reverie.transcript.mentions import names_in as names_in
+from reverie.transcript.mentions import part_reference as part_reference
 from reverie.transcript.mentions import parts as parts
 from reverie.transcript.mentions import rank_names as rank_names
 from reverie.transcript.mentions import reference as reference
@@ -78,7 +79,7 @@ from reverie.transcript.records import Usage as Usage
 from reverie.transcript.records import UserMessage as UserMessage
 from reverie.transcript.records import WordsRemoved as WordsRemoved
 from reverie.transcript.records import is_typed as is_typed
-from reverie.transcript.records import is_wish as is_wish
+from reverie.transcript.records import user_words as user_words
 from reverie.transcript.rewrites import widen_range as widen_range
 from reverie.transcript.tasks import MAIN as MAIN
 from reverie.transcript.tasks import SUMMARY as SUMMARY

@@ -25,6 +25,7 @@ _DEFAULTS = Settings()
 TEXT_BYTES = _DEFAULTS.text_bytes_per_token
 JSON_BYTES = _DEFAULTS.json_bytes_per_token
 MEDIA_TOKENS = _DEFAULTS.media_tokens
+MEDIA = ("image", "document")
 
 
 def _no_constant(name: str) -> None:
@@ -281,6 +282,13 @@ def text_of(value: object) -> str:
         return _text_of(value)
     except RecursionError:
         return ""
+
+
+def media_of(content: object) -> tuple[Mapping[str, Any], ...]:
+    """The pictures and documents of a content list, as they came."""
+    found = cast("list[object]", content) if isinstance(content, list) else []
+    blocks = [cast("Mapping[str, Any]", b) for b in found if isinstance(b, dict)]
+    return tuple([b for b in blocks if b.get("type") in MEDIA])
 
 
 def _text_of(value: object) -> str:

@@ -52,6 +52,7 @@ class RecordedNode:
     message: Object = field(default_factory=dict)
     origin: str = "user"
     trigger: str = ""
+    outcome: Json = None  # what the client noted of a result, beside what it sent
     results: list[RecordedNode] = field(default_factory=list)
     said: list[RecordedNode] = field(
         default_factory=list
@@ -149,6 +150,7 @@ class _RowReader:
         node.rows.append(row.number)
         node.blocks.extend(row.blocks())
         self.alias[uuid] = node.id
+        node.outcome = row.value.get("toolUseResult")
         if _is_of_the_client(row.value):
             node.origin = "client"
         if row.value.get("isCompactSummary"):
@@ -220,6 +222,8 @@ class _RowReader:
 def _extract_user_words(node: RecordedNode, owner: RecordedNode) -> list[RecordedNode]:
     """What the user said when asked, taken out of a row of results, as a message of its own."""
     words: list[Block] = []
+    if node.outcome is not None and not _is_of_the_user(node.outcome):
+        return []
     tools = {b.call: b.get("name") for b in owner.blocks if b.type == "tool_use"}
     for at, block in enumerate(node.blocks):
         node.blocks[at], said = apart(block, tools.get(block.call, ""))
@@ -227,6 +231,13 @@ def _extract_user_words(node: RecordedNode, owner: RecordedNode) -> list[Recorde
     if not words:
         return []
     return [RecordedNode(f"{node.id}:said", node.id, node.at, [], words, "user")]
+
+
+def _is_of_the_user(outcome: Json) -> bool:
+    """Whether a client noted that a person refused a call or answered its questions."""
+    if isinstance(outcome, dict):
+        return "answers" in outcome
+    return isinstance(outcome, str) and outcome.startswith(_NOTED)
 
 
 def _is_of_the_client(row: Object) -> bool:
@@ -261,11 +272,13 @@ def _usage(message: Object, blocks: Sequence[Block]) -> Usage | None:
 #
 # Clients hand a person's correction, or their answer to a question, to the model as a tool result.
 # Known phrases are told apart: the result keeps the client's own sentence, the words are the
-# user's. A result that only quotes such a phrase stays what it is: it must be all of the result,
-# and of a call that failed or that asks. Nothing here guesses.
+# user's. What the client noted beside a result says whose they are, where it did; else the phrase
+# must be all of the result, and of a call that failed or that asks. Nothing here guesses.
 
 
 ASKS = "AskUserQuestion"
+_NOTED = ("User rejected", "Error: The user doesn't want to proceed")
+_PARTLY = re.compile(r"(?m)^[ \t]*Answer: (.+)$")  # given before the user asked back
 _REJECTED = re.compile(
     r"(?s)(The user doesn't want to proceed with this tool use\. The tool use was rejected"
     r"[^\n]{0,200}, the user said:)\n(?!The user wants to clarify these questions)(.+)"
@@ -274,6 +287,16 @@ _ANSWERED = re.compile(
     r"(?s)(User has answered your questions:) (.+?)\."
     r"(?: You can now continue with the user's answers in mind\.)?"
 )
+_QUOTES = re.compile(
+    r"The user doesn't want to proceed with this tool use\. The tool use was rejected[^\n]{0,200}, "
+    r"the user said:\n|User has answered your questions: "
+)
+
+
+def quotes_user(text: str) -> bool:
+    """Whether a result is a client's sentence with what the user said when asked. Any tool could
+    write the same, so it is no proof of whose words these are."""
+    return _QUOTES.match(text) is not None
 
 
 def apart(block: Block, tool: str) -> tuple[Block, str]:
@@ -284,6 +307,8 @@ def apart(block: Block, tool: str) -> tuple[Block, str]:
     found = None
     if block.value.get("is_error") is True:
         found = _REJECTED.fullmatch(content)
+        if found is None and _QUOTES.match(content):
+            return block, "\n".join(_PARTLY.findall(content))
     elif tool == ASKS:
         found = _ANSWERED.fullmatch(content)
     if found is None or not found[2].strip():

@@ -28,11 +28,13 @@ from reverie.transcript.tasks import SUMMARY
 SHORTEST = 8
 LONGEST = 400
 LOOKED_AT = 12_000  # characters of a text that are counted
-_STEP = 200
 _INSIDE = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-"
 _SPACED = bytes([byte if byte in _INSIDE else ord(" ") for byte in range(256)])
 _LONG = re.compile(rf" ([^ ]{{{SHORTEST - 1},}}[A-Za-z0-9_])")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T_-]?[\dZ.-]*)")  # a date, with or without a time
+_COLORS = re.compile(r"\x1b\[[\d;]*m")
 _LEADING = "./-"  # of a path, a flag, a bullet
+_POINTS = str.maketrans("", "", ".-/")  # inside numbers
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [_ALPHABET[n & 31] + _ALPHABET[n >> 5] for n in range(1024)]
 REFERENCE = re.compile(r"r:[0-9a-hjkmnp-tv-z]{6}")
@@ -58,17 +60,22 @@ def _count_words(text: str) -> Counter[str]:
 def _words(text: str) -> list[str]:
     """Its long words, without what stands behind them. All between words becomes a space
     first, so that the pattern begins to match once a word, not at each of its letters."""
+    if "\x1b" in text:
+        text = _COLORS.sub(" ", text)
     spaced = text.encode("utf-8", "replace").translate(_SPACED).decode()
     return _LONG.findall(" " + spaced)
 
 
 @lru_cache(maxsize=5_000)
 def _plain(word: str) -> bool:
-    """Whether prose could hold it: no mixed case, no joined words, no letters with digits."""
+    """Whether prose could hold it: no mixed case, no joined words, no letters with digits. A
+    number or a time is no name either."""
     word = word.lstrip(_LEADING)
     if word.isalpha():
         return word.islower() or word.isupper() or word[1:].islower()
-    return word[0].isdigit() and word.replace(".", "").replace("-", "").isdigit()
+    if not word[0].isdigit():
+        return word in _OURS
+    return _TIME.fullmatch(word) is not None or word.translate(_POINTS).isdigit()
 
 
 def outline(text: str, limit: int, without: str = "") -> str:
@@ -83,22 +90,19 @@ def outline(text: str, limit: int, without: str = "") -> str:
     return " ".join(out)
 
 
-def first_names(text: str, limit: int, looked_at: int, said: set[str]) -> list[str]:
-    """The first telling words, within `limit` characters, of the text's beginning. None that
-    was said before is said again."""
+def first_names(text: str, limit: int, looked_at: int, said: set[str], line: str = "") -> list[str]:
+    """The telling words that a text's beginning has for the first time, the most frequent first,
+    within `limit` characters: none in `said`, nor inside another one or `line`, where they go."""
     out: list[str] = []
-    at, stop = 0, min(len(text), looked_at)
-    while at < stop and limit > SHORTEST:  # a few lines at a time: often the first are enough
-        end = text.find("\n", at + _STEP + 3 * limit, stop)
-        end = stop if end < 0 else end
-        for name in _words(text[at:end]):
-            if name not in said and len(name) < limit and not _plain(name):
-                out.append(name)
-                said.add(name)
-                limit -= len(name) + 1
-                if limit <= SHORTEST:
-                    break
-        at = end
+    for word, _ in Counter(_words(text[:looked_at])).most_common():
+        name = _LINE.sub(r"\1", word) if "-" in word else word
+        if name not in said and len(name) < limit and not (_plain(name) or name in line):
+            out.append(name)
+            said.add(name)
+            line += " " + name
+            limit -= len(name) + 1
+            if limit <= SHORTEST:
+                break
     return out
 
 
@@ -108,6 +112,26 @@ def reference(call: str) -> str:
     number = int.from_bytes(blake2b(call.encode("utf-8", "surrogatepass"), digest_size=4).digest())
     low, middle, high = number & 1023, number >> 10 & 1023, number >> 20 & 1023
     return f"r:{_PAIRS[low]}{_PAIRS[middle]}{_PAIRS[high]}"
+
+
+def part_reference(first: str) -> str:
+    """A short name for a part of a conversation, by its first message: the rounds from there on."""
+    return reference(f"{first}+")
+
+
+def round_text(who: str, blocks: Sequence[Block], stored: Mapping[str, str] | None = None) -> str:
+    """A message as it is read back among others: each block under what it is, a call with its
+    reference. `stored` has results that are kept elsewhere, by call."""
+    out: list[str] = []
+    for block in blocks:
+        if block.type == "tool_use":
+            out.append(f"[call {reference(block.call)}] {block.get('name')} {block.text}")
+        elif block.type == "tool_result":
+            text = (stored or {}).get(block.call, block.text)
+            out.append(f"[result {reference(block.call)}]\n{text}")
+        elif not block.thinking:
+            out.append(f"[{who}]\n{block.text}" if block.type == "text" else f"[{block.type}]")
+    return "\n".join(out)
 
 
 # --- How likely each name of a conversation is to be needed again.
@@ -250,6 +274,10 @@ _TROUBLE = re.compile(
     r"|\bFAIL(?:ED)?\b|\bTraceback\b|\bundefined:|\bcannot find\b|\bno such file\b"
     r"|\bpermission denied\b|\bcommand not found\b).{0,300}$"
 )
+_TELLING = re.compile(  # in what is known to have failed: a place in a file, or a word for it
+    r"(?mi)^(?:\S+:\d+(?::\d+)?:? .{1,300}|.{0,200}?\b(?:error|fail(?:ed|ure)?|cannot|unknown"
+    r"|invalid|conflict|not found|undefined|refused|denied)\b.{0,300})$"
+)
 _EXIT = re.compile(r"\bexit(?:ed with)? (?:code|status):?[ \t]{0,3}(-?\d{1,9})", re.IGNORECASE)
 _OPENING = re.compile(r"\b(?:summary|notes)\b", re.IGNORECASE)
 _OPENING_LOOKED_AT = 400  # characters in which a stand-in says what it is
@@ -382,20 +410,30 @@ def given_words(value: Json) -> str:
 # --- failures
 
 
+def exit_code(text: str) -> int:
+    """The exit code that a result tells at one of its ends; 0 where it tells none."""
+    ends = text if len(text) <= 800 else f"{text[:400]}\n{text[-400:]}"
+    found = _EXIT.search(ends) if "exit" in ends.lower() else None
+    return int(found[1]) if found is not None else 0
+
+
 def is_failure(block: Block) -> bool:
     """Whether a result says that its call failed: by its flag, or by its exit code."""
-    if block.value.get("is_error") is True:
-        return True
-    text = block.text
-    code = _EXIT.search(text[:400]) or _EXIT.search(text[-400:])
-    return code is not None and int(code[1]) != 0
+    return block.value.get("is_error") is True or exit_code(block.text) != 0
+
+
+def error_lines(text: str, looked_at: int = _AT_END, *, failed: bool = False) -> list[str]:
+    """The lines at a text's end that name an error: those that say more than that, if any do. Of
+    what is known to have `failed` also those that only look like it, where there are no others."""
+    end = text[-looked_at:]
+    every = [m.group().strip() for m in _TROUBLE.finditer(end)]
+    if failed and not every:
+        every = [m.group().strip() for m in _TELLING.finditer(end)]
+    return [line for line in every if len(line.split()) > 1] or every
 
 
 def trouble(text: str) -> str:
     """The line of a failed result that says what went wrong: the last one that names an
-    error and says more than that, or the first line with words."""
-    end = text[-_AT_END:]
-    every = [m.group() for m in _TROUBLE.finditer(end)]
-    found = [line for line in every if len(line.split()) > 1] or every
-    lines = found[-1:] or [line for line in text[:_AT_END].splitlines() if line.strip()][:1]
+    error, or the first line with words."""
+    lines = error_lines(text)[-1:] or [t for t in text[:_AT_END].splitlines() if t.strip()][:1]
     return " ".join(lines[0].split()) if lines else ""

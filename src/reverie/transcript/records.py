@@ -51,6 +51,15 @@ class Usage:
     def hit_rate(self) -> float:
         return self.read / self.input if self.input else 0.0
 
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.uncached + other.uncached,
+            self.read + other.read,
+            self.written + other.written,
+            self.output + other.output,
+            self.written_1h + other.written_1h,
+        )
+
 
 @unchanging
 class Mark:
@@ -255,8 +264,9 @@ class UserMessage:
 
 _NOBODY = ("tool", "interrupted", "go_on", "hook", "client", "agent")  # origins that are no person
 _FRAMED = pattern(r"\s*<(?:system-reminder|task-notification|local-command-|command-|bash-)")
-_TOLD = pattern(
-    r"\s*<(?:system-reminder|task-notification|local-command-\w+|bash-stdout|bash-stderr)>"
+_NOTICE = pattern(
+    r"(?s)\s*<(system-reminder|task-notification|local-command-\w+|bash-stdout|bash-stderr)>"
+    r".*?(?:</\1>|\Z)"
 )
 
 
@@ -267,10 +277,15 @@ def is_typed(text: str, origin: str = "user") -> bool:
     return origin.partition(":")[0] not in _NOBODY and not _FRAMED.match(text)
 
 
-def is_wish(text: str, origin: str = "user") -> bool:
-    """The same, but that a command, or a line for the shell, is the wish of whoever gave it: it is
-    kept as their words, though nothing is learned from it."""
-    return origin.partition(":")[0] not in _NOBODY and not _TOLD.match(text)
+def user_words(text: str, origin: str = "user") -> str:
+    """The words of a person in a text of a user's message, without what their client put in front
+    of them. A command, or a line for the shell, is the wish of whoever gave it."""
+    if origin.partition(":")[0] in _NOBODY:
+        return ""
+    start = 0
+    while found := _NOTICE.match(text, start):
+        start = found.end()
+    return text[start:].lstrip() if start else text
 
 
 @unchanging

@@ -54,6 +54,14 @@ async def test_what_fails_is_left_out_and_the_rest_lands_as_one_step(stage: Stag
     assert describe_dream(find(stage.memories, done.id)) == "a dream was undone"
 
 
+@pytest.mark.spec("9.shown")
+async def test_files_that_the_prompt_shows_count_as_read(stage: Stage) -> None:
+    model = rounds(lambda at: writes(at, tests=GOOD.decode()), "done")
+    done = await run_dream(stage.dreamer(model))
+    assert (done.status, done.changed) == ("completed", ("tests.md",))
+    assert done.requests == 2
+
+
 async def test_a_fault_goes_back_to_the_model_with_its_reason(stage: Stage) -> None:
     kept = stage.files()["release.md"].decode()
     model = rounds(
@@ -259,7 +267,7 @@ async def test_daily_logs_with_a_rule_of_the_user(stage: Stage) -> None:
     ]
     entry = TopicFile(rule, after[rule])
     assert entry.type == "feedback"
-    assert "**Why:** support is not there at weekends" in entry.body
+    assert "because support is not there at weekends (2026-03-04)" in entry.body
     assert stage.memories.trust(rule) is Trust.USER
     every = b"".join(data for name, data in after.items() if is_topic(name))
     assert b"was rebuilt yesterday by Pavel (2026-03-04)" in every

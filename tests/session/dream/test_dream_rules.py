@@ -274,4 +274,4 @@ def test_a_repair_leaves_what_asks_or_blocks() -> None:
     said = rule("Freeze", "No merges", "level: ask\n", "The freeze began yesterday.")
     given = CheckInput({"a.md": said}, {"a.md": NOW - 9 * DAY}, NOW)
     (found,) = check(given).of("stale_date")
-    assert (found.fix, "a.md" in fix_folder(given).files) == (None, False)
+    assert (found.fixable, "a.md" in fix_folder(given).files) == (False, False)

@@ -1,6 +1,7 @@
 """`memory check`, `review`, `rules`.
 
-`reverie memory review`: what untrusted sources want remembered, for a person to decide.
+`reverie memory review`: what untrusted sources want remembered, for a person to decide, and the
+memories that newer rules superseded.
 
 Nothing here is in the index or was sent to a model. Accepting saves it as the user's decision, as
 it is or as they have edited it, with where it came from in the note; what is dropped can be put
@@ -28,6 +29,7 @@ from reverie.memory.check import (
     plan_fix,
     report_value,
     set_level,
+    undecided,
 )
 from reverie.memory.values import describe_origin, review_value
 from reverie.rules.match import LEVELS
@@ -35,6 +37,8 @@ from reverie.session.rules import ProjectRules
 from reverie.store.lists import ReviewItem
 from reverie.store.memory_store import MemoryStore
 from reverie.store.project import Project
+from reverie.store.replacement import list_superseded
+from reverie.store.replacement import restore as restore_superseded
 from reverie.store.rules import RuleRow, applies, list_rules
 from reverie.text.format import age, plural
 from reverie.text.safety import line, reveal
@@ -54,6 +58,9 @@ OUTCOMES = {
 review_id = click.argument("item", metavar="ID", help="The item's id, or its first characters.")
 
 
+_SHOWN = 200
+
+
 @click.group("review", cls=CommandGroup, no_args_is_help=True)
 def app() -> None:
     """Decide on memories from untrusted sources."""
@@ -71,8 +78,12 @@ def list_all(dropped: bool, as_json: bool, project: Project) -> None:
         else:
             items = memories.review.items() if memories else []
         broken = memories.review.unreadable() if memories else []
+        issues = undecided(memories) if memories and not dropped else []
+        replaced = list_superseded(memories) if memories and not dropped else []
     if as_json:
-        document({"items": [review_value(item) for item in items], "unreadable": broken})
+        value = {"items": [review_value(item) for item in items], "unreadable": broken}
+        rows = [{"file": one.key, "by": one.superseded, "text": one.body} for one in replaced]
+        document({**value, "undecided": issues, "superseded": rows})
         return
     if not items:
         say("Nothing was dropped lately." if dropped else "Nothing is waiting for review.")
@@ -90,8 +101,28 @@ def list_all(dropped: bool, as_json: bool, project: Project) -> None:
             for item in items
         ]
         table([Column(name, wraps=name == "why") for name in names], rows)
+    _tell_undecided(issues)
+    if replaced:
+        say("Superseded by newer rules; `reverie memory review restore FILE` has one hold again:")
+        columns = [Column("file"), Column("by"), Column("says", wraps=True)]
+        told = [[one.key, one.superseded, line(reveal(one.body), 100)] for one in replaced]
+        table(columns, told)
     for name in broken:
         note(f"{name} cannot be read")
+
+
+def _tell_undecided(issues: list[dict[str, Any]]) -> None:
+    """Show what only a person or a model can decide, of two memories both texts."""
+    if issues:
+        say(f"{plural(len(issues), 'issue')} to decide; `reverie memory edit FILE` changes one:")
+    for one in issues[:_SHOWN]:
+        say(line(reveal(f"{one['kind'].replace('_', ' ')} {one['file']}:{one['line']}"), 120))
+        rows = [one["evidence"]]
+        if one.get("text"):
+            other = f"{one['with']}:{one['with_line']}"
+            rows = [f"{one['file']}:{one['line']}: {one['text']}", f"{other}: {one['with_text']}"]
+        for row in rows:
+            say(f"    {line(reveal(row), 240)}")
 
 
 @app.command()
@@ -147,13 +178,16 @@ def edit_item(memories: MemoryStore, name: str, given: bytes | None = None) -> s
     what became of it. What was not changed, or has nothing left in it, is no decision."""
     item = memories.review.find(name)
     before = item.text.encode("utf-8", "replace")
-    data = run_editor(before, item.key) if given is None else given
-    if not TopicFile(item.key, data).body.strip():
-        return "empty"
-    if data.rstrip() == before.rstrip():  # an editor may end the last line
-        return "unchanged"
-    memories.accept(memories.review.find(item.id), _accept_origin(item), data)
-    return "saved"
+
+    def save(data: bytes) -> str:
+        if not TopicFile(item.key, data).body.strip():
+            return "empty"
+        if data.rstrip() == before.rstrip():  # an editor may end the last line
+            return "unchanged"
+        memories.accept(memories.review.find(item.id), _accept_origin(item), data)
+        return "saved"
+
+    return run_editor(before, item.key, save) if given is None else save(given)
 
 
 def _accept_origin(item: ReviewItem) -> Origin:
@@ -180,20 +214,22 @@ def drop(item: str, as_json: bool, project: Project) -> None:
 @json_option
 @project_option
 def restore(item: str, as_json: bool, project: Project) -> None:
-    """Put back what was dropped in the last 30 days."""
+    """Put back what was dropped in the last 30 days, or a memory that a newer rule superseded."""
     with open_memory(project) as memories:
-        found = memories.review.restore(item, time.time())
+        if any(item in (one.key, one.key.removesuffix(".md")) for one in list_superseded(memories)):
+            done = restore_superseded(memories, item, by_user("restore"))
+            told, name = f"{done.key} holds again", done.key
+        else:
+            found = memories.review.restore(item, time.time())
+            told, name = f"{found.key} waits for review again", found.id
     if as_json:
-        document({"restored": found.id})
+        document({"restored": name})
         return
-    say(f"{found.key} waits for review again")
+    say(told)
 
 
 # --- `reverie memory check`: what is wrong with the memory of a project, with evidence and a
 # score.
-
-
-_SHOWN = 200
 
 
 @click.command()
@@ -274,7 +310,7 @@ def _tell(report: LintReport, done: MemoryFix, fix: bool) -> None:
         names = line(reveal(", ".join(report.unlooked)), 120)
         told = plural(len(report.unlooked), "name")
         note(f"There was no time to look for {told} in the repository: {names}")
-    fixable = sum(one.fix is not None for one in report.findings)
+    fixable = sum(one.fixable for one in report.findings)
     if fixable and not fix:
         note(f"{plural(fixable, 'fault')} can be fixed: `reverie memory check --fix`")
 

@@ -13,14 +13,15 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from reverie.apps.cli.controller import ChatController
-from reverie.apps.tui.footer import COMPACTION, SEAL
+from reverie.apps.tui.footer import COLLAPSE, COMPACTION
 from reverie.errors import InvalidInput
 from reverie.layers.microcompaction import snip_range as history_snip
 from reverie.memory.values import fold_case, list_memories, search_memories
 from reverie.session.library import find_session
+from reverie.session.report import tokens_until_collapse
 from reverie.settings.schema import nearest
 from reverie.text.format import age, plural
 from reverie.text.safety import line, reveal
@@ -217,7 +218,8 @@ def compact(chat: CommandContext, rest: str) -> None:
         pivot = found[0].id
     tokens = f"{session.view.tokens:,} tokens"
     chat.say(f"Compacting {tokens}; Ctrl-C leaves everything as it is…", "dim")
-    part = {"--from": {"from_": pivot}, "--up-to": {"up_to": pivot}}.get(side, {})
+    part: dict[str, Any] = {"from_": pivot} if side == "--from" else {"up_to": pivot}
+    part = part if side else {"must_gain": True}
     done = chat.desk.call(partial(session.summarize, words, **part))
     chat.say(f"Compacted: {done.tokens_before:,} tokens are {done.tokens_after:,} now")
     if done.fidelity is not None:
@@ -387,11 +389,11 @@ def filling(view: View) -> list[tuple[str, int]]:
 
 def room_left(session: Session) -> tuple[int, str]:
     """How many tokens fit until something is made smaller, and what that will be."""
-    settings, view = session.world.settings, session.view
-    left = settings.left_until_compact(session.world.window, view.tokens)
-    if settings.context_policy == "collapse":
-        seal = max(0, settings.collapse_tail - view.live_tokens)
-        return (seal, SEAL) if seal < left else (left, COMPACTION)
+    world, view = session.world, session.view
+    left = world.settings.left_until_compact(world.window, view.tokens)
+    if world.collapses:
+        expected = tokens_until_collapse(view, world)
+        return (expected, COLLAPSE) if expected < left else (left, COMPACTION)
     return left, COMPACTION
 
 

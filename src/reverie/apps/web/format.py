@@ -50,6 +50,7 @@ REASONS = {
     "duplicate_of": "said elsewhere",
     "contradicted_by": "contradicted by a newer one",
     "superseded_by": "replaced by a newer one",
+    "never_kept": "belongs into no memory",
     "pointer": "line of the index put right",
 }
 """Why a line was changed or went."""

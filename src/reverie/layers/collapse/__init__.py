@@ -22,14 +22,7 @@ from itertools import takewhile
 
 from reverie.errors import ReverieError
 from reverie.layers.collapse import lines as words
-from reverie.layers.collapse.lines import (
-    FOLDED,
-    SEALED,
-    collapse_lines,
-    fold_lines,
-    frame_lines,
-    seal_lines,
-)
+from reverie.layers.collapse.lines import FOLDED, SEALED, fold_lines, frame_lines, seal_lines
 from reverie.settings.catalog import Settings
 from reverie.transcript.blocks import Block, dump, text_block
 from reverie.transcript.mentions import reference
@@ -52,11 +45,16 @@ __all__ = [
 ]
 
 NAME = "collapse"
+OPENING = "[Earlier rounds of this conversation, sealed: "  # of every version's explanation
 INTRO = (
-    "[Earlier rounds of this conversation, sealed: shortened by the program, nothing is lost. "
+    OPENING + "shortened by the program, nothing is lost. "
     "<user> is what the user said, word for word; <assistant> an answer of yours, - what you said "
     "beside a call; > a tool call of yours with its reference, under it = how it ended, ! an "
-    "error, then names from it. "
+    "error, then names from it. A [folded] part tells what was changed, what failed (times), the "
+    "last test run and what was asked and not answered, then what was said, then files and "
+    "commands with their newest references (! failed); the reference at its head gives its rounds "
+    "whole. In a very long session <user r:…> is the beginning of older words and every order in "
+    "them. "
 )
 REST = (
     " Use it before you rely on what a line leaves out. Behind the last [end] the conversation "
@@ -71,7 +69,7 @@ def explanation(way_back: ReadBackHint) -> str:
 
 async def seal(view: View, world: World) -> Sequence[Record]:
     """Seal old rounds where it pays; fold old lines where they are many."""
-    settings, limit = world.scaled, world.scaled.collapse_tail
+    settings, limit = world.scaled, world.tail_limit(view)
     # a message whose calls still wait is not touched; a fork goes on with its parent's bytes
     if settings.context_policy != "collapse" or view.open_calls or view.is_fork:
         return ()
@@ -84,7 +82,7 @@ async def seal(view: View, world: World) -> Sequence[Record]:
     kept = _kept_from(view, kept_tokens(settings))
     # what already stands for others (a snip's mark, a summary) stays where it is
     old = list(takewhile(_is_live, view.items[first:kept]))
-    text = seal_lines(settings, old, view.items.since(first + len(old)))
+    text = seal_lines(settings, old, view.items.since(first + len(old)), view)
     if not text:
         return ()
     intro = text_block(explanation(world.way_back))
@@ -101,11 +99,14 @@ async def seal(view: View, world: World) -> Sequence[Record]:
     gone = fold_lines(view, settings, lines.tokens)
     if not gone:
         return (record,)
-    told = await _summary(gone, world)
-    fold = collapse_lines(
-        view, gone, intro if head in [i.id for i in gone] else None, settings, told
-    )
-    return (record, fold) if fold is not None else (record,)
+    from reverie.layers.collapse.folds import fold, joined_parts  # due rarely
+
+    out: list[Record] = [record]
+    for some in filter(None, (joined_parts(view, settings, gone[0]), gone)):
+        shown = intro if head in [i.id for i in some] else None
+        made = fold(view, some, shown, settings, await _summary(some, world))
+        out += [made] if made is not None else []
+    return out
 
 
 async def _summary(gone: Sequence[Item], world: World) -> str:
@@ -203,6 +204,8 @@ def _shorten_paste(block: Block, ident: str, world: World) -> Block:
 # everything is sent. Pure functions of a view and its world.
 
 
+ROUNDS = 80  # requests within which the first seal has to pay for all that it writes
+LINES_SHARE = 0.1  # of what is sealed: what its lines have, as measured
 FIRST_COLD = 6_000  # tokens of the tail from which a cold cache makes the first seal
 
 
@@ -211,7 +214,7 @@ class SealPrice:
     """The figures behind a seal, in input tokens."""
 
     held: float  # spent on reading old rounds since the last seal
-    cost: float  # of writing the kept end anew; the lines cost the same whenever they come
+    cost: float  # of writing the kept end again, and with the first seal its lines and the head
     tail: int
     cold: bool
 
@@ -228,12 +231,20 @@ class SealPrice:
 
 
 def price_collapse(view: View, world: World, settings: Settings) -> SealPrice:
-    """What the tail has cost since the last seal, and what sealing it would cost."""
-    kept = kept_tokens(settings)
+    """What the tail has cost since the last seal, and what sealing it would cost. The first seal
+    also pays for its lines and for the head, which is written again to live as long as they do;
+    later ones would write their lines whenever they come."""
+    kept, tail = kept_tokens(settings), view.live_tokens
     prices = world.prices
     held = max(0, view.reread - view.answers * kept)
-    cold = is_cold(view, world) and (bool(view.sealed) or view.live_tokens >= FIRST_COLD)
-    return SealPrice(prices.read * held, prices.write * kept, view.live_tokens, cold)
+    cost = prices.write * kept
+    if not view.sealed:
+        lines = LINES_SHARE * max(0, tail - kept)
+        first = prices.write_long * (view.head_tokens + lines) + cost
+        if prices.read * (tail - kept - lines) * ROUNDS < first:
+            cost = first
+    cold = is_cold(view, world) and (bool(view.sealed) or tail >= FIRST_COLD)
+    return SealPrice(prices.read * held, cost, tail, cold)
 
 
 def kept_tokens(settings: Settings) -> int:
@@ -262,7 +273,7 @@ def _turn_begins(view: View) -> bool:
     return bool(unsent) and not any(i.results for i in unsent)
 
 
-# --- A few lines on what was decided, done and left open, written by a model when lines fold.
+# --- A few lines on what was decided and what is open, written by a model when lines fold.
 #
 # Only where a setting names a model for summaries: it reads the lines that fold, nothing else. An
 # answer that is empty, too long, late or an error is dropped, and the fold is what it would have
@@ -272,7 +283,7 @@ def _turn_begins(view: View) -> bool:
 SOURCE = "fold"
 TOKENS = 400  # of the answer, at most
 SECONDS = 20.0  # the answer may take
-HEADING = "[What was decided, done and left open, in a model's words]"
+HEADING = "[What was decided and what is open, in a model's words]"
 
 
 async def summarize_lines(items: Sequence[Item], world: World) -> str:

@@ -1,12 +1,10 @@
 """The lines that stand for sealed rounds.
 
-The lines that stand for sealed rounds.
-
-What was said stands as `lines` has it. A call is one line: its tool, what it was asked, its
+What was said stays as it was said. A call is one line: its tool, what it was asked, its
 reference; under it how it ended, and the names in it that a later step could need. A command
-ends in the last line of its output, an edit tells old and new, a list how long it was; an
-error is one only where the result is marked as one, or a command printed it. A name or path
-is given once in a seal.
+ends in the last line of its output, an edit tells old and new, a list how long it was. A failed
+call has its exit code and the lines that name the error. A name or path is given once in a seal.
+Whose words a text is, its record tells; a result that quotes the user stays a result, whole.
 """
 
 from __future__ import annotations
@@ -18,43 +16,54 @@ from itertools import groupby
 from reverie.settings.catalog import Settings
 from reverie.text.format import utc_minute
 from reverie.transcript import claude_code
-from reverie.transcript.blocks import Block, Json, text_block, text_of
-from reverie.transcript.mentions import first_names, outline, reference
+from reverie.transcript.blocks import Block, Json, text_of
+from reverie.transcript.mentions import error_lines, exit_code, first_names, outline, reference
 from reverie.transcript.messages import Item
-from reverie.transcript.records import AssistantMessage, Replaced, Stand, UserMessage, is_wish
+from reverie.transcript.records import UserMessage, user_words
 from reverie.transcript.view import View
 
-RESULT_NAMES = 640  # characters of names kept of a result, at most
-LONG_NAMES = 1_500  # the same of a long one, or one that was stored as it arrived
+SEALED = "collapse"
+FOLDED = "collapse fold"
+FOLD_SHARE = 2 / 3
+RESULT_NAMES = 150
 WRITTEN_NAMES = 800  # the same of what a call wrote: names that nobody but the model knows
 WRITTEN_AT = 6_000  # characters of it that are searched
-NAMES_SHARE = 3  # and never more than this part of the result
-LONG_SHARE = 10  # of a long one, this part
 LOOKED_AT = 16  # characters that are searched, for each of names
 TROUBLE_AT = 600  # characters at its end that are searched for trouble
+ERRORS = 3  # lines of a failed result that name an error, at most
+ERROR = 240  # characters of one
+LONGEST = 6_000  # characters of a failed result that are looked at for its first line
 CHANGED = 40  # characters of each side of an edit
-FOREIGN = "mcp__"  # how clients name the tools of other servers
 _STORED, _NAMES = "<persisted-output>", "Names in it: "
-_TROUBLE = re.compile(
-    r"(?<![\w.])(?:(?:[A-Z]\w*)?Error|FAILED|FAIL|Traceback|(?:error|fatal|panic)(?=:))(?!\w)"
-)
 _PATH_KEYS = ("file_path", "path", "notebook_path")
 _WRITTEN = ("new_string", "content", "new_source", "command", "todos", "edits", "prompt")
 _LISTS = ("Grep", "Glob", "LS")
 
 
-def seal_lines(settings: Settings, items: Sequence[Item], behind: Sequence[Item] = ()) -> str:
-    """The lines of some rounds, and what stands behind them in plain sight: whether the user
-    replied is told by that."""
-    sealing = _LineBuilder(settings, items, behind)
+def seal_lines(
+    settings: Settings,
+    items: Sequence[Item],
+    behind: Sequence[Item] = (),
+    view: View | None = None,
+) -> str:
+    """The lines of some rounds. What stands `behind` them in plain sight tells whether the user
+    replied, `view` whose words a message has."""
+    sealing = _LineBuilder(settings, items, behind, view)
     return "\n".join([line for at in range(len(items)) for line in sealing.item(at)])
 
 
 class _LineBuilder:
     """`said` are the names given so far: each is given once."""
 
-    def __init__(self, settings: Settings, items: Sequence[Item], behind: Sequence[Item]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        items: Sequence[Item],
+        behind: Sequence[Item],
+        view: View | None,
+    ) -> None:
         self.items = [*items, *behind]
+        self.view = view
         self.width = settings.collapse_line
         self.bytes = settings.text_bytes_per_token
         self.said: set[str] = set()
@@ -70,24 +79,35 @@ class _LineBuilder:
         item = self.items[at]
         if item.role == "assistant":
             yield from self._answer(item, at)
-        elif item.kind != "attached":
+        elif item.kind == "message":  # what else is in the user's place, the program put there
             yield from self._item_lines(item)
 
     def _item_lines(self, item: Item) -> Iterator[str]:
         for piece in item.pieces:
-            block = piece.block
-            if block.type == "text":
-                text = block.get("text")
-                if is_wish(text):
-                    yield of_user(text, reference(item.id), self.bytes)
-                else:
-                    yield aside(text, reference(item.id))
-            elif block.type != "tool_result":
-                yield f"[{block.type}] {reference(item.id)}"
+            if piece.block.type != "tool_result":
+                yield from said_lines(piece.block, self._origin(item), item.id, self.bytes)
+
+    def _origin(self, item: Item) -> str:
+        """Who wrote a message in the user's place."""
+        entry = self.view.entries.find(item.id) if self.view is not None else None
+        record = entry.record if entry is not None else None
+        return record.origin if isinstance(record, UserMessage) else "user"
+
+    def _is_replied_to(self, at: int) -> bool:
+        """Whether the user spoke next: before anything else of the assistant's."""
+        for item in self.items[at + 1 :]:
+            if item.role == "assistant":
+                return False
+            if item.kind == "message" and any(
+                p.block.type == "text" and user_words(p.block.get("text"), self._origin(item))
+                for p in item.pieces
+            ):
+                return True
+        return False
 
     def _answer(self, item: Item, at: int) -> Iterator[str]:
         """A message of the assistant's: its text, then its calls with what came of each."""
-        replied = _is_replied_to(self.items, at)
+        replied = self._is_replied_to(at)
         for piece in item.pieces:
             block = piece.block
             if block.type == "text" and not block.blank:
@@ -107,16 +127,10 @@ class _LineBuilder:
         asked_for = self._input_text(given, max(20, self.width - len(name) - len(ref)))
         yield f"> {name} {asked_for} {ref}"
         if result is not None:
-            spoken = ""
-            if not name.startswith(FOREIGN):  # what such a tool returns is nobody's word
-                result, spoken = claude_code.apart(result, name)
             text = text_of(result.value.get("content"))
-            failed = result.value.get("is_error") is True
-            yield from _outcome(name, given, text, failed, self.width)
-            if found := self._names(text, given):
+            yield from _outcome(block, result, text, self.width)
+            if found := self._names(text, given, asked_for):
                 yield "  " + " ".join(found)
-            if spoken:
-                yield f"<user>{spoken}</user>"
 
     def _input_text(self, value: Json, width: int) -> str:
         """What a call was asked, on one line; a path that was named before, by its last part."""
@@ -132,26 +146,13 @@ class _LineBuilder:
                 parts.append(_words(member, width))
         return one_line(" ".join([part for part in parts if part]), width)
 
-    def _names(self, text: str, given: Json) -> list[str]:
+    def _names(self, text: str, given: Json, line: str) -> list[str]:
         """What a call and its result name, for the first time."""
-        found = first_names(_written_text(given), WRITTEN_NAMES, WRITTEN_AT, self.said)
+        found = first_names(_written_text(given), WRITTEN_NAMES, WRITTEN_AT, self.said, line)
         if text.startswith(_STORED) and _NAMES in text:  # the preview tells them
-            told = text.partition(_NAMES)[2].partition("\n")[0]
-            return found + first_names(told, LONG_NAMES, len(told), self.said)
-        most = min(max(RESULT_NAMES, len(text) // LONG_SHARE), len(text) // NAMES_SHARE, LONG_NAMES)
-        return found + first_names(text, most, LOOKED_AT * most, self.said)
-
-
-def _is_replied_to(items: Sequence[Item], at: int) -> bool:
-    """Whether the user spoke next: before anything else of the assistant's."""
-    for item in items[at + 1 :]:
-        if item.role == "assistant":
-            return False
-        if item.kind == "message" and any(
-            p.block.type == "text" and is_wish(p.block.get("text")) for p in item.pieces
-        ):
-            return True
-    return False
+            text = text.partition(_NAMES)[2].partition("\n")[0]
+        line = " ".join((line, *found))
+        return found + first_names(text, RESULT_NAMES, LOOKED_AT * RESULT_NAMES, self.said, line)
 
 
 def _written_text(given: Json) -> str:
@@ -184,17 +185,42 @@ def _words(value: Json, width: int) -> str:
 # --- how a call ended
 
 
-def _outcome(name: str, given: Json, text: str, failed: bool, width: int) -> Iterator[str]:
-    runs = isinstance(given, dict) and isinstance(given.get("command"), str)
-    if runs:
+def is_command(call: Block) -> bool:
+    given = call.value.get("input")
+    return isinstance(given, dict) and isinstance(given.get("command"), str)
+
+
+def failed(call: Block, result: Block, text: str) -> bool:
+    """Whether a call failed: its result is marked so, or its command ended with a code."""
+    return result.value.get("is_error") is True or (is_command(call) and exit_code(text) != 0)
+
+
+def _outcome(call: Block, result: Block, text: str, width: int) -> Iterator[str]:
+    bad = failed(call, result, text)
+    if claude_code.quotes_user(text):  # their words come whole, though a tool could write this too
+        yield f"  {'!' if bad else '='} {told_apart(shorten(text, 4 * PASTE))}"
+    elif bad:
+        yield from failure_lines(text)
+        if is_command(call) and (last := _last_line(text, width)):
+            yield f"  = {last}"
+    elif is_command(call):
         last = _last_line(text, width)
-        yield from _trouble(text, last, width)
+        found = [one_line(line, width) for line in error_lines(text, TROUBLE_AT)[-1:]]
+        yield from [f"  ! {line}" for line in found if line != last]
         if last:
             yield f"  = {last}"
-    elif failed:
-        yield f"  ! {one_line(text, 2 * width)}"
-    elif name in _LISTS and not text.startswith(_STORED):
+    elif call.get("name") in _LISTS and not text.startswith(_STORED):
         yield f"  = {text.count(chr(10)) + 1:,} lines" if text.strip() else "  = nothing"
+
+
+def failure_lines(text: str) -> Iterator[str]:
+    """How a call failed: its exit code, and the lines that name the error, as they are."""
+    first = f"Exit code {code}" if (code := exit_code(text)) else ""
+    rows = [row for row in text[:LONGEST].split("\n") if row.strip() and row.strip() != first]
+    every = list(dict.fromkeys(error_lines(text, failed=True))) or rows[:1] or ["failed"]
+    for line in [*every[:1], *every[1:][1 - ERRORS :]]:
+        yield "  ! " + ": ".join(filter(None, (first, told_apart(shorten(line.strip(), ERROR)))))
+        first = ""
 
 
 def _last_line(text: str, width: int) -> str:
@@ -205,41 +231,7 @@ def _last_line(text: str, width: int) -> str:
     return one_line(end.rpartition("\n")[2], width)
 
 
-def _trouble(text: str, last: str, width: int) -> Iterator[str]:
-    """The line a command's output ends in trouble with, if it does."""
-    end = text[-TROUBLE_AT:]
-    at = max([found.start() for found in _TROUBLE.finditer(end)], default=-1)
-    if at >= 0:
-        start = end.rfind("\n", 0, at) + 1
-        line = one_line(end[max(start, at - width) :].partition("\n")[0], width)
-        if line != last:
-            yield f"  ! {line}"
-
-
-def subject(block: Block) -> str:
-    """What a call was about: its path; else its tool and the first words of what was asked."""
-    given = block.value.get("input")
-    if isinstance(given, dict):
-        for key in _PATH_KEYS:
-            if isinstance(given.get(key), str) and "pattern" not in given:
-                return str(given[key])
-    return ""
-
-
-# --- Old lines folded: the user's words, the answers, and every call by its reference.
-#
-# When lines pass their budget the older ones become what was said, in its order, then the paths
-# that were touched and the commands and searches that were made, each with its references. It is
-# made from the transcript, not from the lines. The answer that the user replied to last still
-# stands whole. One announced move.
-
-
-SEALED = "collapse"
-FOLDED = "collapse fold"
-FOLD_SHARE = 2 / 3
-FOLDED_SAID = 300  # characters of an answer in folded lines
-FOLDED_CALL = 40  # characters of what a command or search was asked
-CALLS = "[Folded calls, by what they touched]"
+# --- which lines fold, and what is around all lines
 
 
 def fold_lines(view: View, settings: Settings, coming: int) -> list[Item]:
@@ -256,98 +248,22 @@ def fold_lines(view: View, settings: Settings, coming: int) -> list[Item]:
     return lines[:count]
 
 
-def collapse_lines(
-    view: View, old: Sequence[Item], intro: Block | None, settings: Settings, summary: str = ""
-) -> Replaced | None:
-    """The record that folds these lines, with a model's summary where there is one; None where
-    it would save nothing."""
-    size = sum([i.tokens for i in old])
-    text = "\n".join(filter(None, (folded_text(view, old, settings), summary)))
-    block = text_block(frame_lines(view, old, text, "folded"))
-    if block.tokens >= size:
-        return None
-    blocks = (block,) if intro is None else (intro, block)
-    why = f"sealed lines had {size:,} tokens"
-    return Replaced(old[0].id, old[-1].id, (Stand("user", blocks),), FOLDED, why=why)
-
-
-def frame_lines(view: View, items: Iterable[Item], text: str, what: str) -> str:
+def frame_lines(view: View, items: Iterable[Item], text: str, what: str, part: str = "") -> str:
     """Lines between marks that say of when they are, where that is known, and where they end."""
     found = [view.entries.find(ident) for item in items for ident in item.covers or (item.id,)]
     at = [entry.at for entry in found if entry is not None and entry.at > 0]
-    when = f" {utc_minute(min(at))} to {utc_minute(max(at))[11:]} UTC" if at else ""
-    return f"[{what}{when}]\n{text}\n[end]"
-
-
-def folded_text(view: View, items: Sequence[Item], settings: Settings) -> str:
-    spoken: list[str] = []
-    touched: dict[str, list[str]] = {}
-    newest = replied_to(view)
-    for entry in view.entries.among(frozenset[str]().union(*[i.covers for i in items])):
-        record = entry.record
-        if isinstance(record, UserMessage):
-            spoken += _user_lines(view, record, reference(entry.id), settings.text_bytes_per_token)
-        elif isinstance(record, AssistantMessage):
-            text = texts(record.blocks)
-            calls = [b for b in record.blocks if b.type == "tool_use"]
-            if text and entry.id == newest:
-                spoken.append(of_assistant(text, reference(entry.id), None))
-            elif text and not calls:
-                spoken.append(of_assistant(text, reference(entry.id), FOLDED_SAID))
-            for block in calls:
-                about = subject(block) or _describe_call(block)
-                touched.setdefault(about, []).append(reference(block.call))
-    made = [f"{about} {' '.join(refs)}" for about, refs in touched.items()]
-    return "\n".join([*spoken, CALLS, *made] if made else spoken)
-
-
-def _user_lines(view: View, record: UserMessage, ref: str, bytes_per_token: int) -> list[str]:
-    out: list[str] = []
-    for block in record.blocks:
-        if block.type == "tool_result":
-            known = view.calls.get(block.call)
-            name = known.name if known else ""
-            said = "" if name.startswith(FOREIGN) else claude_code.apart(block, name)[1]
-            out += [f"<user>{said}</user>"] if said else []
-        elif block.type != "text":
-            out.append(f"[{block.type}] {ref}")
-        elif is_wish(block.get("text"), record.origin):
-            out.append(of_user(block.get("text"), ref, bytes_per_token))
-        elif record.origin not in ("tool", "interrupted") and not block.blank:
-            out.append(aside(block.get("text"), ref))
-    return out
-
-
-def _describe_call(block: Block) -> str:
-    """A call without a path: its tool, and the first words of what it was asked."""
-    given = block.value.get("input")
-    first = next(iter(given.values()), "") if isinstance(given, dict) else ""
-    told = one_line(text_of(first) if not isinstance(first, str) else first, FOLDED_CALL)
-    return f"{block.get('name')} {told}".rstrip()
-
-
-def replied_to(view: View) -> str:
-    """The assistant's message before the user's newest words; empty where there is none."""
-    spoke = False
-    for at in range(len(view.entries) - 1, -1, -1):
-        entry = view.entries[at]
-        record = entry.record
-        if isinstance(record, UserMessage):
-            spoke = spoke or any(
-                b.type == "text" and is_wish(b.get("text"), record.origin) for b in record.blocks
-            )
-        elif spoke and isinstance(record, AssistantMessage) and texts(record.blocks):
-            return entry.id
-    return ""
+    first, last = (utc_minute(min(at)), utc_minute(max(at))) if at else ("", "")
+    when = f"{first} to {last[11:] if first[:10] == last[:10] else last} UTC" if at else ""
+    return f"[{' '.join(filter(None, (what, when, part)))}]\n{text}\n[end]"
 
 
 # --- What people and the model said, as it stands in the sealed part.
 #
 # The user's words are given as they were said, between marks of their own: one pair a message.
 # Only a paste over its limit gives its beginning, its names and its end, and is read back by its
-# reference. So is what no user typed. The assistant's texts stand up to their limit, the answer
-# that the user replied to whole. Nothing the assistant or a tool said can look like the user's
-# words: the marks are told apart inside them.
+# reference. So is what no user typed. The assistant's texts keep their beginning and their end,
+# the answer that the user replied to is whole. Nothing the assistant or a tool said can look like
+# the user's words: the marks are told apart inside them.
 
 
 SAID = 1_000  # characters of a text of the assistant's that nobody replied to
@@ -355,6 +271,8 @@ PASTE = 4_000  # tokens from which a user's text is cut and read back
 PASTE_END = 1_500  # characters of each of its ends
 PASTE_NAMES = 1_500
 ASIDE = 300  # characters of a text that no user typed
+_SPACE = re.compile(r"\s+")
+_BREAK = re.compile(r"\W+")  # where words are not parted by spaces
 _MARKS = re.compile(r"<(?=/?(?:user|assistant)\b)", re.IGNORECASE)
 
 
@@ -378,11 +296,35 @@ def aside(text: str, reference: str) -> str:
     return f"> notice {reference}\n  {line} {outline(text[ASIDE:], ASIDE, line)}".rstrip()
 
 
+def said_lines(block: Block, origin: str, ident: str, bytes_per_token: int) -> Iterator[str]:
+    """A block in the user's place: their words, a notice of their client's, or a picture."""
+    text, ref = block.get("text"), reference(ident)
+    if block.type != "text":
+        yield f"[{block.type}] {ref}"
+    elif words := user_words(text, origin):
+        if notice := text[: -len(words)].strip():  # what a client put in front of them
+            yield aside(notice, ref)
+        yield of_user(words, ref, bytes_per_token)
+    elif not block.blank:
+        yield aside(text, ref)
+
+
 def of_assistant(text: str, reference: str, limit: int | None = SAID) -> str:
-    """An answer, with its lines; over the limit its beginning."""
-    whole = limit is None or len(text) <= limit
-    shown = text if whole else text[:limit].rstrip() + " …"
+    """An answer, with its lines; over the limit its beginning and its end."""
+    shown = text if limit is None else shorten(text, limit)
     return f"<assistant {reference}>{told_apart(shown)}</assistant>"
+
+
+def shorten(text: str, limit: int) -> str:
+    """The beginning and the end of a text, cut between words: an open question is at its end."""
+    if len(text) <= limit:
+        return text
+    head, foot = text[: limit * 3 // 5], text[-(limit * 2 // 5) :]
+    ends = [m.start() for m in _SPACE.finditer(head, len(head) // 2)]
+    begins = _SPACE.search(foot, 0, len(foot) // 2) or _BREAK.search(foot, 0, len(foot) // 2)
+    head = head[: ends[-1]] if ends else head
+    foot = foot[begins.end() :] if begins else foot
+    return f"{head.rstrip()} … {foot.lstrip()}"
 
 
 def in_passing(text: str, limit: int = SAID) -> str:

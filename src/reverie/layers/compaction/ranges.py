@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 
 from reverie.errors import InvalidInput, NotFound
 from reverie.light import dataclass
-from reverie.transcript.blocks import Block, Json, block_of, text_block
+from reverie.transcript.blocks import MEDIA, Block, Json, block_of, text_block
 from reverie.transcript.messages import Item, Message, SentBlock, message
 from reverie.transcript.records import UserMessage
 from reverie.transcript.rewrites import widen_range
@@ -157,7 +157,6 @@ def _quote_message(item: Item) -> str:
 # handed back, word for word. Pure: it builds a request and sends none.
 
 
-MEDIA = ("image", "document")
 RESTORED = frozenset({"date", "skills", "skill", "plan", "file"})
 """Kinds of attachments that come back after a compaction by themselves."""
 _EDITS = "cache_edits"

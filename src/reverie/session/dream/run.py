@@ -1,12 +1,11 @@
-"""One dream, from its lock to its landing.
+"""One dream, from its lock to its end.
 
 The agent is fresh: it knows no conversation, works on a copy with guarded tools, and its cost is
 counted before each request leaves. A transcript that outgrows its window is compacted like a
 session's. It ends by itself, at its limit of rounds or time, or when somebody kills it. Then its
-work is judged change by change (`memory.branch_changes`): what is wrong goes back to a model twice,
-what is still wrong is left out and told, and the rest lands or waits for review. A dream of which
-nothing lands gives the lock back as it found it. Nothing that the agent writes reaches the memory
-folder but through the landing.
+work is judged change by change (`consolidation.changes`): what is wrong goes back to a model twice,
+what is still wrong is left out and reported, and the rest is applied or waits for review. A dream
+of which nothing is applied gives the lock back as it found it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import anyio
 from anyio import to_thread
@@ -27,7 +26,7 @@ import reverie
 from reverie.concurrency import alone
 from reverie.consolidation import branch as branches
 from reverie.consolidation.changes import BranchVerdict, change_verdict
-from reverie.consolidation.facts import Tombstone, reasons_in
+from reverie.consolidation.reasons import Tombstone, reasons_in
 from reverie.light import dataclass
 from reverie.secrets.scanner import remove_secrets
 from reverie.session import worker as forks
@@ -36,6 +35,8 @@ from reverie.session.dream import schedule
 from reverie.session.dream.branch import (
     Dream,
     DreamBranch,
+    DreamChanges,
+    applied_files,
     dreams_folder,
     land,
     snapshot,
@@ -123,7 +124,11 @@ async def run_dream(
     """Take the lock, dream, and land what stands the checks. Raises `Held` where another runs."""
     lock = dreamer.lock
     taken = await to_thread.run_sync(lock.take)
-    course = DreamRun(dreamer, lock, taken, trigger, dry_run, shown)
+    try:
+        course = DreamRun(dreamer, lock, taken, trigger, dry_run, shown)
+    except BaseException:
+        lock.give_back(taken)
+        raise
     try:
         return await course.run()
     finally:
@@ -173,7 +178,11 @@ class DreamRun:
     async def close(self) -> None:
         """Give the lock back where nothing landed, and leave nothing open."""
         if not self.settled:
-            await to_thread.run_sync(lambda: self.lock.give_back(self.taken))
+            _, error = await alone(
+                to_thread.run_sync(lambda: self.lock.give_back(self.taken)), False
+            )
+            if error:
+                self.dreamer.say(Notice(schedule.NAME, error, "warning"))
             if not self.now.over:
                 self.now = replace(self.now, status="killed", reason="it was cancelled")
                 self.now = replace(self.now, ended=self.dreamer.clock.now())
@@ -229,6 +238,7 @@ class DreamRun:
         self.worker = worker = await self._spawn_worker()
         guards = replace(self.dreamer.guards, context=lambda: self._context(worker))
         tools = guards(spec, also_readable=(self.branch.work, self.library.path))
+        tools.note_shown(self.branch.work, spec.instruction, self.base.get)
         try:
             result = await forks.run(worker, spec, self.dreamer.model, tools, self._saw)
             for _ in range(0 if self.dreamer.model.capabilities.free else RETRIES):
@@ -379,23 +389,29 @@ class DreamRun:
         )
 
     async def _commit_changes(self, work: branches.FolderFiles) -> Dream:
-        def step() -> Any:
+        done: list[DreamChanges] = []
+        memories, fence = self.dreamer.memories, self.dreamer.fence
+
+        def step() -> None:
             with self.lock.landing(self.taken):
                 free = self.dreamer.model.capabilities.free  # and puts in no word of its own
                 most = Trust.USER if free else Trust.AGENT
                 drawn = sources_of(self.now)
-                memories, fence = self.dreamer.memories, self.dreamer.fence
-                return land(memories, self.branch, self.base, work, drawn, most, fence)
+                done.append(land(memories, self.branch, self.base, work, drawn, most, fence))
 
-        found, error = await alone(to_thread.run_sync(step), None)
-        if found is None and is_planned(self.dreamer.memories):
-            later = "it was cut off while it landed, and lands when the memory is next opened"
-            return await self._fail_run(False, f"{later}: {error}", ())
-        if found is None:
+        _, error = await alone(to_thread.run_sync(step), None)
+        if not done and is_planned(memories):
+            later = f"what it planned is applied when the memory is next opened: {error}"
+            return await self._fail_run(False, later, ())
+        if not done:
+            keys, _ = await alone(to_thread.run_sync(applied_files, memories, self.now.id), ())
+            done += [DreamChanges(keys)] if keys else []
+        if not done:
+            self.now = replace(self.now, changed=())
             return await self._fail_run(False, error, ())
-        self.settled = True
-        self.now = replace(self.now, changed=found.changed, conflicts=found.conflicts)
-        return await self._over("completed", "")
+        self.settled = not error
+        self.now = replace(self.now, changed=done[0].changed, conflicts=done[0].conflicts)
+        return await self._over("completed", f"after its changes: {error}" if error else "")
 
     async def _waits(self) -> Dream:
         """Left for a person: the time counts as that of a dream, unless it was only tried."""
@@ -418,7 +434,9 @@ class DreamRun:
     ) -> Dream:
         at = self.dreamer.clock.now()
         self.now = replace(self.now, status=status, reason=reason, ended=at)
-        await self._publish_state()
+        _, error = await alone(self._publish_state(), None)
+        if error:  # what was done counts, not what could be written about it
+            self.dreamer.say(Notice(schedule.NAME, error, "warning"))
         if status == "completed":
             await to_thread.run_sync(self.branch.drop_copies)
         self.dreamer.say(

@@ -85,7 +85,8 @@ class RecalledNotes:
 
     def manifest(self, without: Container[str]) -> tuple[KnownMemory, ...]:
         """What a selecting model may choose from, the newest first."""
-        found = [one for one in self._memories.folder.scan() if one.key not in without]
+        scanned = self._memories.folder.scan()
+        found = [one for one in scanned if one.key not in without and not one.superseded]
         most = self._settings.recall_manifest_files
         return tuple(
             KnownMemory(one.key, one.type, one.name, one.description, one.modified)

@@ -12,6 +12,7 @@ With a model of meaning in this process, every look asks it; texts get their vec
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Container, Generator, Mapping, Sequence
@@ -34,7 +35,7 @@ from reverie.store.project import Project
 from reverie.store.recall.index import INDEX_NAME, HitKind, RecallHit, RecallIndex
 from reverie.text.dates import relative
 from reverie.topics.entry import TopicFile, decode_text
-from reverie.topics.times import file_time, files_sharing_time, line_times
+from reverie.topics.times import file_time, files_copied, line_times
 from reverie.topics.versions import Version
 from reverie.world import Notice, Say, say_nothing
 
@@ -316,22 +317,25 @@ class TopicTimes:
 
 
 def written_times(memories: MemoryStore, files: Mapping[str, bytes], now: float) -> TopicTimes:
-    """What the history, the heads and the files' own times tell of some files."""
+    """What the history, the heads, the files' own times and git tell of some files."""
     stamps: dict[str, float] = {}
     for key in files:
         try:
             stamps[key] = memories.folder.stat(key).modified / 1e9
         except (NotFound, StoreError):
             continue
-    unsure = files_sharing_time(stamps)
+    unsure = files_copied(stamps)
     steps: dict[str, list[Version]] = {}
     for version in memories.history.log():
         steps.setdefault(version.key, []).append(version)
     times: dict[str, float] = {}
     lines: dict[str, tuple[float, ...]] = {}
+    committed = commit_times(memories.root) if unsure else {}
     for key, data in files.items():
         own, stamp = steps.get(key, []), stamps.get(key, 0.0)
         sure = key not in unsure and bool(stamp)
+        if not sure and key in committed:
+            stamp, sure = committed[key], True
         times[key] = file_time(data, own, stamp, now, sure=sure)
         if own and relative(decode_text(data), _ANY_DAY):
             try:
@@ -340,6 +344,21 @@ def written_times(memories: MemoryStore, files: Mapping[str, bytes], now: float)
             except (NotFound, StoreError):
                 lines[key] = (0.0,) * (data.count(b"\n") + 1)
     return TopicTimes(times, lines)
+
+
+GIT_SECONDS = 2.0
+"""Time for git to tell when the files of a folder changed."""
+
+
+def commit_times(folder: Path) -> dict[str, float]:
+    """Return when git last saw each file of a folder change; nothing outside a repository."""
+    from reverie.session.recall.verification import Repository
+
+    above = Path(os.path.realpath(folder))
+    for root in (above, *above.parents):
+        if os.path.lexists(root / ".git"):
+            return Repository(root, seconds=GIT_SECONDS).commit_times(folder)
+    return {}
 
 
 class FileTimes:
@@ -386,5 +405,5 @@ class FileTimes:
             for one in self._folder.all_keys():
                 with suppress(NotFound, StoreError):
                     stamps[one] = self._folder.stat(one).modified / 1e9
-            self._unsure = files_sharing_time(stamps)
+            self._unsure = files_copied(stamps)
         return key not in self._unsure

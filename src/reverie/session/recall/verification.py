@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from reverie import programs
 from reverie.light import dataclass
 from reverie.settings import sources
 from reverie.store.fs import read_plain
@@ -220,6 +220,19 @@ class Repository:
                 return key
         return ""
 
+    def commit_times(self, folder: Path) -> dict[str, float]:
+        """Return when git last saw each file of a folder change, by its path in the folder."""
+        below = f"{Path(os.path.realpath(folder)).relative_to(self.root).as_posix()}/"
+        below = "" if below == "./" else below
+        said = self._run("log", "-z", "--name-only", "--format=%x01%ct", "--", below or ".")
+        found: dict[str, float] = {}
+        for commit in said.split("\x01")[1:]:  # the newest first
+            at, _, names = commit.partition("\0")
+            for name in names.strip("\n").split("\0"):
+                if name and at.strip().isdigit():
+                    found.setdefault(name.strip("\n").removeprefix(below), float(at))
+        return found
+
     def _run(self, command: str, *args: str) -> str:
         """What git says, or nothing where it is not there, fails or takes too long."""
         if self._git is None or self.left < _GIT_NEEDS:
@@ -231,11 +244,8 @@ class Repository:
         argv = [program, *_SAFE, command, *quiet, *args]
         environ = {**_ENVIRON, "PATH": self._search_path}
         try:
-            done = subprocess.run(
-                argv, cwd=self.root, env=environ, stdin=subprocess.DEVNULL, timeout=self.left,
-                capture_output=True, check=False,
-            )  # fmt: skip
-        except (OSError, subprocess.SubprocessError):
+            done = programs.run(argv, environ, self.root, seconds=self.left)
+        except (OSError, programs.TimeoutExpired):
             return ""
         return os.fsdecode(done.stdout) if done.returncode == 0 else ""
 

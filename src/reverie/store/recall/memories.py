@@ -37,7 +37,7 @@ from reverie.store.paths import DEPTH
 from reverie.store.recall.database import LIKEST, Counts, VectorScores, choose_terms
 from reverie.text.tokens import terms
 from reverie.topics import frontmatter
-from reverie.topics.entry import LOGS, decode_text, is_topic, stem, type_of
+from reverie.topics.entry import LOGS, decode_text, is_topic, stem, superseded_by, type_of
 from reverie.topics.manifest import HEADER_LINES
 
 FileStamp = tuple[int, int, int, int]
@@ -187,6 +187,9 @@ class NoteIndex:
         body = text.lstrip("\r\n")
         above = data[: front.body].count(b"\n") + text[: len(text) - len(body)].count("\n")
         said = (type_of(front), name, about, above + 1, body)
+        superseded = bool(superseded_by(front))
+        if superseded:  # known, and found by nothing: the newer rule is
+            name, about, body, said = "", "", "", (type_of(front), "", "", 1, "")
         if self._says(key, said):
             self._base.execute(
                 "UPDATE file SET modified = ?, size = ?, inode = ?, changed = ?, saved = ?"
@@ -200,7 +203,8 @@ class NoteIndex:
             " saved, line, body) VALUES ('memory', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (key, *mark, *said[:3], saved, *said[3:]),
         )
-        texts = (key.removesuffix(".md"), name, about, headings(body), body)
+        path = "" if superseded else key.removesuffix(".md")
+        texts = (path, name, about, headings(body), body)
         row = (made.lastrowid, *(" ".join(terms(text)) for text in texts))
         self._base.execute("INSERT INTO note VALUES (?, ?, ?, ?, ?, ?)", row)
         self._base.execute(

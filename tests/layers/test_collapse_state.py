@@ -1,0 +1,142 @@
+"""What folded parts keep: state without a model, bounded at any length, all of it read back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reverie.layers import FOLDED
+from reverie.store import Folder
+from reverie.testing import call
+from reverie.toolbox import SealedCalls
+from reverie.transcript import REFERENCE, block_of, reference, text_block
+from tests.layers.running import COLLAPSE, Running, result, round_lines
+
+pytestmark = pytest.mark.spec("19.state")
+SMALL = replace(COLLAPSE, collapse_tail=1_000, collapse_kept=100, collapse_log=600)
+
+
+def tool_result(ident: str, text: str, *, failed: bool = False):
+    value = {"type": "tool_result", "tool_use_id": ident, "content": text}
+    return block_of({**value, "is_error": True} if failed else value)
+
+
+async def worked(going: Running) -> None:
+    """Edits, one of which fails twice, a test run, and a question that nobody answered."""
+    await going.add(text_block("Fix the cache. Which tests cover it?"))
+    edit = {"file_path": "/srv/app/src/cache.py", "old_string": "a", "new_string": "b"}
+    for n, failed in enumerate((False, True, True)):
+        await going.answer((call("Edit", f"e{n}", **edit),))
+        text = "String to replace not found in file." if failed else "updated"
+        await going.add(tool_result(f"e{n}", text, failed=failed), origin="tool")
+    await going.answer((call("Write", "w1", file_path="/srv/app/doc/new.md", content="x"),))
+    await going.add(result("w1", "written"), origin="tool")
+    await going.answer((call("Bash", "b1", command="pytest tests/"),))
+    text = "Exit code 1\nE   KeyError: 'size'\n=== 6 failed, 16 passed in 2.10s ==="
+    await going.add(tool_result("b1", text, failed=True), origin="tool")
+    await going.add(text_block("Stop. Do the documentation instead."))
+
+
+async def test_a_part_tells_what_changed_failed_passed_and_was_left_open():
+    going = Running(SMALL)
+    await worked(going)
+    await going.rounds(["more " * 100] * 40, "go on")
+    parts = [i for i in going.view.items if i.reason == FOLDED]
+    (head, state, *_) = parts[0].pieces[-1].block.text.split("\n")
+    assert head.startswith("[folded ")
+    assert state == (
+        "Changed: in /srv/app: src/cache.py, doc/new.md. "
+        "Failed: Edit cache.py (2), Bash pytest tests/. "
+        "Last test run: 6 failed, 16 passed in 2.10s (pytest tests/). "
+        "Asked and not answered: Which tests cover it?."
+    )
+
+
+async def test_lines_on_a_line_are_the_newest_and_failures_are_marked():
+    going = Running(SMALL)
+    await going.add(text_block("go"))
+    for n in range(9):
+        text = "no match" if n == 8 else "updated"
+        await going.answer((call("Edit", f"e{n}", file_path="/a.py", new_string="b"),))
+        await going.add(tool_result(f"e{n}", text, failed=n == 8), origin="tool")
+    await going.rounds(["more " * 100] * 40, "go on")
+    part = next(s for s in going.seals() if s.reason == FOLDED)
+    newest = " ".join(reference(f"e{n}") for n in (6, 7))
+    assert f"/a.py {newest} !{reference('e8')} (6 older)" in part.by[0].blocks[-1].text
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (
+            "Exit code 2\nsrc/a.go:3:1: undefined: Store\nsrc/b.go:9:4: undefined: Load\nexit",
+            [
+                "  ! Exit code 2: src/a.go:3:1: undefined: Store",
+                "  ! src/b.go:9:4: undefined: Load",
+                "  = exit",
+            ],
+        ),
+        ("Exit code 1\nnothing to say", ["  ! Exit code 1: nothing to say", "  = nothing to say"]),
+        ("", ["  ! failed"]),
+    ],
+)
+def test_a_failed_call_keeps_its_code_and_the_telling_lines(text: str, lines: list[str]):
+    sealed = round_lines("Bash", {"command": "make"}, text, is_error=True)
+    assert [line for line in sealed if line[:4] in ("  ! ", "  = ")] == lines
+
+
+def test_an_answer_keeps_its_beginning_and_its_end_between_words():
+    from reverie.layers import shorten
+
+    text = "It is done in " + "many words " * 100 + "Shall I remove attribution_cache.go as well?"
+    shown = shorten(text, 300)
+    assert shown.startswith("It is done in many words")
+    assert shown.endswith(" Shall I remove attribution_cache.go as well?")
+    assert len(shown) <= 303
+    assert all(word in {*text.split(), "…"} for word in shown.split())
+
+
+async def test_the_sealed_part_is_bounded_at_any_length():
+    settings = replace(COLLAPSE, collapse_tail=4_000, collapse_kept=500)
+    going = Running(settings)
+    sizes: list[int] = []
+    for n in range(60):
+        order = f"Never touch vendor_{n:03}.py." if n % 10 == 0 else "And go on with the next one."
+        said = f"Number {n} of the list, in words that fill the line. {order} " + "please " * 60
+        await going.rounds([f"line_{n} " + "more " * 400] * 14, said)
+        await going.answer((text_block(f"Done with number {n}. " + "It works. " * 60),))
+        view = going.view
+        sizes.append(sum(i.tokens for i in view.items[: view.live]))
+    assert max(sizes) <= 14_000
+    assert max(sizes[-20:]) <= 1.3 * max(sizes[15:35])
+    text = going.text()
+    assert all(f"Never touch vendor_{n:03}.py." in text for n in range(0, 60, 10))
+    assert "please " * 60 in text  # the newest words are whole
+    assert text.count("please " * 60) < 60
+
+
+async def test_a_parts_reference_reads_its_rounds_and_pictures_come_as_pictures(tmp_path: Path):
+    going = Running(SMALL)
+    picture = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": "x"},
+    }
+    await going.add(text_block("Look"), block_of(picture))
+    await going.answer((text_block("One moment"), call("Read", "t1", file_path="/shot.png")))
+    content = [{"type": "text", "text": "a shot"}, picture]
+    value = {"type": "tool_result", "tool_use_id": "t1", "content": content}
+    await going.add(block_of(value), origin="tool")
+    await going.rounds(["more " * 100] * 40, "go on")
+    part = next(i for i in going.view.items if i.reason == FOLDED)
+    source = SealedCalls(lambda: going.view, Folder(tmp_path), "s")
+    whole = await source.find(REFERENCE.findall(part.pieces[-1].block.text)[0])
+    assert whole is not None
+    assert f"[call {reference('t1')}] Read" in whole.text
+    assert "[user]\nLook" in whole.text
+    assert "a shot" in whole.text
+    for name in (reference("t1"), reference(going.view.entries[0].id)):
+        found = await source.find(name)
+        assert found is not None
+        assert found.media == (picture,)
