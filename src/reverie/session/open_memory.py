@@ -193,6 +193,11 @@ class OpenMemory:
             self.close()
             _ = self.store
 
+    def end(self) -> None:
+        """End a call: the rules among what it wrote hold from now on."""
+        if self._store is not None:
+            self._store.compile_rules()
+
     @property
     def is_open(self) -> bool:
         """Whether the store is open."""
@@ -291,7 +296,10 @@ class MemoryPool:
             self._close_idle()
         try:
             with one.lock:
-                yield one
+                try:
+                    yield one
+                finally:
+                    one.end()
         finally:
             with self._lock:
                 one.users -= 1

@@ -156,11 +156,15 @@ class MemoryStore:
                 say(Notice("memory", text, "warning"))
         return memories
 
-    def close(self) -> None:
+    def compile_rules(self) -> None:
+        """Compile the rules among what was written, so that hooks find them."""
         if self.project is not None and self.history.written:
             from reverie.store.rules import compile_written
 
             compile_written(self, self.project)
+
+    def close(self) -> None:
+        self.compile_rules()
         self.folder.close()
         self.history.close()
         self.forgotten.close()

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from reverie.errors import NotFound, ReverieError, StoreError
 from reverie.light import dataclass, pattern
 from reverie.rules import rule as reading
-from reverie.rules.literals import compile_sentence
 from reverie.rules.match import ASK
+from reverie.rules.prohibition import compile_sentence
 from reverie.rules.rule_set import compile_rule, same_calls
 from reverie.session.extraction.speakers import users_trust
 from reverie.session.extraction.trigger import NAME, UserText
