@@ -59,7 +59,7 @@ def test_a_page_of_health_waits_for_nothing(page: Page) -> None:
     with page.desk.commands._turn:
         shown = words(page.visitor.get("/health").text)
     assert "It is being worked out" in shown
-    assert "Nothing is broken." in shown
+    assert "All is well." in shown
     page.desk.settle(60)
 
 

@@ -12,6 +12,7 @@ from functools import cache
 
 from reverie.light import dataclass, pattern
 from reverie.text.shell_commands import commands, is_option
+from reverie.text.tables import read_rows
 
 COMMAND, OPTION, PATH, CODE, BRANCH, PLACE, WORD = (
     "command", "option", "path", "code", "branch", "place", "word",
@@ -47,11 +48,8 @@ _NAME = pattern(r"[a-z][a-z0-9-]*")
 
 @cache
 def table(name: str) -> list[list[str]]:
-    """Read the rows of a data file: behind its source line and its header, by tabs."""
-    from importlib.resources import files
-
-    text = files("reverie.rules").joinpath("data", f"{name}.tsv").read_text("utf-8")
-    return [row.split("\t") for row in text.splitlines()[2:]]
+    """Read the rows of a data file, without its header."""
+    return read_rows("reverie.rules", name)[1:]
 
 
 @cache

@@ -9,19 +9,16 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from importlib.resources import files
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from reverie.light import pattern
+from reverie.text.tables import read_rows
 
 
-def rows(name: str) -> Iterator[list[str]]:
-    """Read the rows of a table in `data`, without its remarks and its header."""
-    text = files("reverie.secrets").joinpath(f"data/{name}.tsv").read_text("utf-8")
-    lines = (line for line in text.splitlines() if not line.startswith("#"))
-    next(lines)
-    return (line.split("\t") for line in lines)
+def rows(name: str) -> list[list[str]]:
+    """Read the rows of a table in `data`, without its header."""
+    return read_rows("reverie.secrets", name)[1:]
 
 
 _SIGNS = "密码碼口令是为為钥鑰秘牌助记記词詞パスワードキ비밀번호암暗証番号は는은토큰"
