@@ -58,6 +58,11 @@ _JOIN = pattern(
     r"[\s,:：，、–—-]*(?:(?:please|bitte|por favor|s'il (?:te|vous) plaît|stp|svp|ください|下さい)"
     r"[\s,:：，、]*)?(?:(?:that|dass|daß|que|de que)(?=\s)\s*|qu')?[\s,:：，–—-]*"
 )
+# Nothing, or a word that points at what was said before.
+_POINTING = pattern(
+    r"[\s,:：，]*(?:that|this|it|das|dies|es|esto|eso|ça|cela|ceci|这一点|这点|这个|これ|それ)?"
+    r"[\s,:：，]*(?:please|bitte|por favor|s'il te plaît|stp)?[\s,:：，]*"
+)
 _REASON = pattern(
     r"\b(?:because|since|otherwise|so that|due to|weil|sonst|porque|parce que|sinon)\b"
     r"|,\s*(?:they|it|that)\b|因为|否则|不然|ので|から"
@@ -215,7 +220,7 @@ def find_cue(sentence: Sentence, *, alone: bool = True) -> CueHit | None:
             start, end = first + found.end(), len(masked)
             join = _JOIN.match(masked, start) if cue.kind == "keep" else None
             start = join.end() if join else start
-        empty = cue.kind == "keep" and not masked[start:end].strip(" ,:：，")
+        empty = cue.kind == "keep" and _POINTING.fullmatch(masked, start, end)
         if empty and not sentence.text.rstrip().endswith((":", "：")):
             continue
         named = "code" in cue.veto and CODE_NAME.search(sentence.text[first:])

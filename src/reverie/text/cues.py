@@ -2,9 +2,10 @@
 
 A table is a TSV file inside a package: lines that begin with `#` say where it comes from, the
 first other line names the columns. A cue is a phrase in small letters: `(a|b)` is one of several,
-`(a|)` may be missing, `…` is any few words, `0` a digit, `*` any letters of a word, a `.` at the end
-the end of the text. It stands at the beginning of a text, unless it begins with `…`. Case, spaces and commas between words
-do not count; words of Chinese and Japanese have no ends to look for. Tables are read once. Pure.
+`(a|)` may be missing, `…` is any few words, `0` a digit, `*` any letters of a word, a `.` at the
+end the end of the text. It stands at the beginning of a text, unless it begins with `…`. Case,
+spaces and commas between words do not count; words of Chinese and Japanese have no ends to look
+for. Tables are read once. Pure.
 """
 
 from __future__ import annotations
