@@ -49,7 +49,7 @@ LEAD = pattern(
     r"|plz|oh|ah|right|sure|great|thanks|thank you|btw|by the way|cool|nice|perfect|actually|anyway"
     r"|just(?! so )|then|hm+|h(?:ey|i|ello)|one (?:more|last|other) thing|ps|bitte|und|ach|übrigens"
     r"|por favor|y|oye|s'il (?:te|vous) plaît|et|stp|svp|au fait"
-    r"|(?-i:(?!Remember|Note|Always|Never|Merke|Recuerda|Anota|Apunta|Siempre|Nunca|Retiens"
+    r"|(?-i:(?!Remember|Note|Merke|Recuerda|Anota|Apunta|Siempre|Nunca|Retiens"
     r"|Toujours|Jamais)[A-Z][a-z]+(?=,)))\b[\s,:!.–—-]*"
     r"|(?:好的?|嗯+|对了?|是的|谢谢你?|那|但|另外|还有|请|麻烦你?|顺便(?:说一下)?|對了|請|また"
     r"|あと|では|ちなみに|すみません)[\s,，、:：!！。]*)*"
