@@ -236,6 +236,7 @@ PARTS = (
     Part("quality", "What is lost at writing, and what at recall", ("quality",), 30, False),
     Part("memorycode", "Rules given over many sessions", ("memorycode",), 40, False),
     Part("hygiene", "The memory check and the dream", ("hygiene",), 30, False),
+    Part("billed", "What sessions are billed, everything counted", ("billing",), 20, False),
     Part("context", "What a long session costs", ("context",), 90, False),
     Part("context_cpu", "What a round takes of the processor", ("context:measure_cpu",), 20, False),
     Part("fleet", "The fleet", ("fleet",), 30, False),

@@ -62,7 +62,7 @@ from reverie.toolbox import PermissionAnswer, Question, segments
 from reverie.world import Model, Notice
 
 RECORDED = Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "live_course.jsonl"
-BACKGROUND_SHARE = 0.35
+BACKGROUND_SHARE = 0.30
 BEFORE = "2026-02-16"  # the day of what was remembered before
 BUDGET = 1_500_000.0
 CHOOSING = {"REVERIE_YOUNG_TOKENS": "1000"}  # else so small a memory is sent whole

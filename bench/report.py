@@ -27,9 +27,10 @@ Written by `python -m bench report` from `bench/results`; `make bench` measures 
 `make bench QUICK=1` a part in five minutes. Every figure stands beside a peer or a bound of the
 same run: a peer is another program, with its own code, on the same work; a bound is a limit that
 we set ourselves, or what no program can do without. Costs of sessions are billed by a simulated
-prompt cache, without thinking and without background model calls (extraction, notes), unless a row
-says otherwise. A replay's course is fixed: it shows what is missing from a request, not whether a
-model would have thought better or worse.
+prompt cache. What they are billed with everything counted (background model calls, thinking, what
+a session adds to the head) has a part of its own; other costs leave these out. A replay's course
+is fixed: it shows what is missing from a request, not whether a model would have thought better or
+worse.
 
 | sign | meaning |
 |---|---|

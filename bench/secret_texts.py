@@ -1,6 +1,6 @@
 """Texts with secrets and texts without, drawn at run time from the lists in `secret_lists.json`.
 
-Nothing there is a key: a list holds templates. In the four numbered lists `<an:36>` stands for 36
+Nothing there is a key: a list holds templates. In the numbered lists `<an:36>` stands for 36
 signs of the alphabet `an`, and `«…»` marks the part that must not be kept. None of them is to be
 changed to please the rules.
 
@@ -15,6 +15,9 @@ changed to please the rules.
 - `fourth`: programs, machines and tests that the other three do not speak of. Written after the
   rules were changed a last time with the third in view, and measured once; its figure is the one
   nothing was fitted to.
+- `fifth`: keys in the path of an address, headers, session tokens; and look-alikes: object keys
+  with an id, fingerprints, public halves, sentences that say where a password is kept. Written by
+  somebody who had read the rules and knew which kinds had failed, before any was changed for them.
 - `common`: secrets that people have, and the sentences they stand in. Written from what is known of
   the vendors' tokens, before the rules that now stand beside gitleaks', but by the same author, so
   it is no blind judge. Here `{w40}` stands for forty signs of the alphabet `w`, `{w20-40}` for
@@ -207,7 +210,7 @@ def fill_place(template: str, rng: random.Random) -> str:
     return _PLACE.sub(draw, template)
 
 
-DRAWS = {"second": (20_261, 3), "third": (77_003, 2), "fourth": (90_411, 3)}
+DRAWS = {"second": (20_261, 3), "third": (77_003, 2), "fourth": (90_411, 3), "fifth": (43_007, 3)}
 """By list: the seed, and how often each shape is drawn."""
 
 
@@ -224,7 +227,7 @@ def planted(name: str) -> Iterator[Planted]:
 
 
 def harmless(name: str) -> list[str]:
-    """What looks like a secret and is none: of the first or the second list."""
+    """What looks like a secret and is none: of the first, the second or the fifth list."""
     texts = LISTS[name]["harmless"]
     if name == "first":
         rng = random.Random(7)

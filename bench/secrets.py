@@ -1,7 +1,7 @@
 """The secret scanner: what it finds, what it refuses wrongly, and how long it takes.
 
 It is judged by tokens made from its own rules, by a list of secrets people have that was written
-before them and by four that were each measured before the rules were changed for them
+before them and by five that were each measured before the rules were changed for them
 (`secret_texts`), and by prose without secrets; then beside detect-secrets on the same texts, and
 on texts that are made to be slow. Prose needs the shared data (`REVERIE_SHARED`); detect-secrets
 runs in an environment of its own.
@@ -24,8 +24,8 @@ from bench.peers import MISSING, environment
 from bench.secret_texts import Planted, harmless, planted, shapes
 from reverie.secrets import TOKEN_FLOOR, TOKENS, mark, remove_secrets, scan
 
-LISTS = ("first", "second", "third", "fourth")
-LOOK_ALIKES = ("first", "second")
+LISTS = ("first", "second", "third", "fourth", "fifth")
+LOOK_ALIKES = ("first", "second", "fifth")
 SAMPLES = 2 if QUICK else 10
 SIZE = 200_000
 PIECE = 6  # letters of a secret that would tell it
@@ -68,7 +68,7 @@ def measure(out: Path) -> Iterator[Figure | Row]:
 
 
 def sources() -> dict[str, list[str]]:
-    """Texts with a secret each, from people and programs that did not know our rules: four lists
+    """Texts with a secret each, from people and programs that did not know our rules: lists
     by hand, and strings made from the published patterns of gitleaks."""
     from tests.memory.test_secrets_generator import positives, upstream
 
@@ -194,8 +194,9 @@ def lists_by_others() -> Iterator[Row]:
     for name in LOOK_ALIKES:
         clean = harmless(name)
         false = sum(bool(scan(text)) for text in clean)
+        limit = 0.01 * len(clean) if name == "fifth" else 0
         what = f"{name} list, refused of {len(clean)} texts without secrets"
-        yield what, str(false), "0", false == 0
+        yield what, str(false), f"{limit:.0f}", false <= limit
 
 
 def _list(name: str, texts: list[Planted]) -> Iterator[Row]:

@@ -179,8 +179,11 @@ def _errors(layer: Layer, calls: Sequence[str]) -> list[_Error]:
     return found
 
 
-def failed(draw: Draw, chance: Random, points: int, layer: Layer = OS) -> int:
-    """Calls that fail at drawn places, after which the work goes on; how many there were."""
+def failed(
+    draw: Draw, chance: Random, points: int, layer: Layer = OS, *, polls: bool = False
+) -> int:
+    """Calls that fail at drawn places, after which the work goes on; how many there were. A course
+    that `polls` makes more calls the longer it takes: one that is not made is no place."""
     done = 0
     while done < points:
         with _stage(draw, chance) as stage:
@@ -195,6 +198,8 @@ def failed(draw: Draw, chance: Random, points: int, layer: Layer = OS) -> int:
                     sticky=one.sticky,
                     calls=one.calls,
                 )
+                if polls and not outcome.hit:
+                    continue
                 if outcome.error is not None and not isinstance(outcome.error, ReverieError):
                     outcome.error.add_note(f"{one}, at {outcome.hit}")
                     raise outcome.error

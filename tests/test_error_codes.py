@@ -24,7 +24,6 @@ BETWEEN = frozenset({"lower", "strip", "casefold", "upper", "lstrip", "rstrip"})
 ALLOWED = {
     ("apps/cli/team.py", "one.what in ('pull', 'returning')"),  # a code: a key of DIFFERS
     ("apps/web/team.py", "one['what'] in ('pull', 'returning', 'conflict')"),  # the same
-    ("embedded/cues_languages.py", "_REMINDED.match(found['what'])"),  # the user's words
     ("store/approvals.py", "reason.startswith('must ')"),  # grammar: the sentence's subject
     ("wire/failures.py", "'model' in words.message.lower()"),  # providers that send no code
 }

@@ -600,6 +600,66 @@ def _word(node: ast.expr) -> str:
     return ast.unparse(node)
 
 
+STARTS = re.compile(
+    r"subprocess|multiprocessing|pty|(?:\w+\.)?(?:create_subprocess_\w+|open_process|run_process)"
+    r"|os\.(?:exec\w+|spawn\w+|posix_spawn\w*|fork\w*|system|popen|startfile)|webbrowser"
+)
+STARTERS = {
+    "programs.py": "the one that starts programs",
+    "toolbox/supervisor.py": "becomes the command that `programs` started it for",
+    "toolbox/landlock.py": "becomes the shell that `programs` started it for",
+}
+
+
+def program_starts(source: str) -> set[str]:
+    """What in a module starts a program, whatever it is imported as."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [one.name for one in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or "", *(f"{node.module}.{one.name}" for one in node.names)]
+        elif isinstance(node, ast.Attribute):
+            names = [ast.unparse(node), f"x.{node.attr}"]
+        else:
+            continue
+        found |= {name for name in names if STARTS.fullmatch(name)}
+    return found
+
+
+@pytest.mark.spec("project.programs")
+def test_every_program_is_started_in_one_place(root: Path) -> None:
+    house = root / "src/reverie"
+    found = {
+        str(path.relative_to(house)): starts
+        for path in sorted(house.rglob("*.py"))
+        if (starts := program_starts(path.read_text()))
+    }
+    assert set(found) == set(STARTERS), found
+
+
+@pytest.mark.parametrize(
+    ("source", "starts"),
+    [
+        ("import subprocess as s", True),
+        ("from subprocess import run", True),
+        ("def f():\n    import subprocess", True),
+        ("os.execvp(a, b)", True),
+        ("from os import execv", True),
+        ("await anyio.open_process(a)", True),
+        ("from anyio import run_process", True),
+        ("await asyncio.create_subprocess_exec(a)", True),
+        ("loop.create_subprocess_shell(a)", True),
+        ("os.system(a)", True),
+        ("import multiprocessing", True),
+        ("programs.run(a, b, c, seconds=1)", False),
+        ("os.environ", False),
+    ],
+)
+def test_a_start_elsewhere_is_found(source: str, starts: bool) -> None:
+    assert bool(program_starts(source)) is starts
+
+
 @pytest.mark.spec("18.web")
 def test_no_python_of_ours_imports_from_the_working_folder(root: Path) -> None:
     loose = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
@@ -57,6 +58,12 @@ class Prices:
     output: float = DEFAULTS.price_output
     short: float = DEFAULTS.cache_short_minutes * 60  # seconds
     long: float = DEFAULTS.cache_long_minutes * 60
+
+    def cost(self, usage: Usage) -> float:
+        """Price tokens, in units of one input token. Every figure of cost comes from here."""
+        short = usage.written - usage.written_1h
+        writing = short * self.write + usage.written_1h * self.write_long
+        return usage.uncached + usage.read * self.read + writing + usage.output * self.output
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,10 +318,22 @@ class World:
             fallback=self.settings.fallback_window,
             learned=self.learned_window,
         )
-        object.__setattr__(self, "window", window)  # worked out once: it is asked each round
-        object.__setattr__(self, "scaled", self.settings.scaled(window))
         known = self.model.capabilities.prices if self.model else Prices()
-        object.__setattr__(self, "prices", overridden(known, self.settings))
+        prices, scaled = overridden(known, self.settings), self.settings.scaled(window)
+        if not prices.read:  # nothing is gained before the window is full, and nothing grows cold
+            prices = replace(prices, short=inf)
+            most = scaled.result_characters // scaled.text_bytes_per_token
+            tail = self.settings.compact_threshold(window)
+            scaled = replace(scaled, collapse_tail=tail, collapse_offload=most)
+        object.__setattr__(self, "window", window)  # worked out once: it is asked each round
+        object.__setattr__(self, "scaled", scaled)
+        object.__setattr__(self, "prices", prices)
+
+    def tail_limit(self, view: View) -> int:
+        """Tokens that the live tail may have; where reading costs nothing, as many as fit."""
+        if self.prices.read:
+            return self.scaled.collapse_tail
+        return view.live_tokens + self.settings.compact_threshold(self.window) - view.tokens
 
     @property
     def binds(self) -> bool:

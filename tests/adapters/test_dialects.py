@@ -181,6 +181,17 @@ def test_memory_joins_the_newest_words_and_stays_there(
     assert list(map(id, again[said + 1 :])) == list(map(id, messages[said:]))
 
 
+@pytest.mark.spec("B4")
+def test_what_the_user_said_to_an_agent_is_their_own_word(home: Path) -> None:
+    memory = reverie.Memory("shop")
+    said: list[AnyMessage] = [
+        HumanMessage("Please remember: the staging cluster is called heron."),
+        AIMessage("All right."),
+    ]
+    (saved,) = ReverieMiddleware(memory).conversations.learn(said)
+    assert memory.get(saved.file).trust == "user"
+
+
 def test_two_conversations_at_once_do_not_mix(framework: tuple[Any, Any]) -> None:
     made, listed = framework
     own = made().conversations

@@ -111,6 +111,34 @@ async def test_a_session_is_told_as_turns_with_their_requests(
     )
 
 
+async def test_spans_name_the_model_that_was_asked_and_the_tool_that_ran(
+    collected: Collected, tmp_path: Path
+) -> None:
+    await talk(looking(), tmp_path, ["Look"])
+    rounds = collected.main()
+    assert {str((one.attributes or {})["gen_ai.request.model"]) for one in rounds} != {"unknown"}
+    (ran,) = collected.named("execute_tool ")
+    about = dict(ran.attributes or {})
+    assert (ran.name, about["gen_ai.tool.name"]) == ("execute_tool build", "build")
+    assert about["gen_ai.tool.call.id"] == "toolu_1"
+    assert ran.parent == collected.named("invoke_agent reverie")[0].context
+    assert (rounds[0].end_time or 0) <= (ran.start_time or 0) <= (ran.end_time or 0)
+
+
+async def test_a_request_that_is_refused_names_its_model(
+    collected: Collected, tmp_path: Path
+) -> None:
+    def fail(_: object) -> str:
+        raise RuntimeError("no")
+
+    async with reverie.Session.open(tmp_path, model=testing.ScriptedModel(fail)) as s:
+        await s.add("Look")
+        with pytest.raises(Exception, match="no"):
+            await s.ask()
+    failed = collected.named("chat")
+    assert all((one.attributes or {})["gen_ai.request.model"] != "unknown" for one in failed)
+
+
 async def test_layers_and_background_work_are_spans_of_their_turn(
     collected: Collected, tmp_path: Path
 ) -> None:

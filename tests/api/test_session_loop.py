@@ -64,7 +64,7 @@ async def test_the_loop_of_the_first_screen_has_the_whole_memory(
     assert sim.log[-1].charge.read > 0  # the fork reads the conversation from the cache
     found = Memory(tmp_path).get("feedback_linter.md")
     assert "run the linter" in found.text
-    assert found.trust == "agent"
+    assert found.trust == "user"
     assert not [n for n in notices if n.level != "info"]
 
 
@@ -225,7 +225,7 @@ async def test_the_next_words_or_closing_end_a_turn(home: Path, tmp_path: Path) 
     provider = Provider(answers=["One.", "Two."], forks=["Nothing.", LEARNED])
     async with talking(provider, "messages") as (client, _):
         async with Session.open(tmp_path, model=MODEL["messages"], client=client, memory=True) as s:
-            await loop(s, client, "messages", "Tell me about herons, please.")
+            await loop(s, client, "messages", "The herons of the eastern lake nest in old pines.")
             await loop(s, client, "messages", WORDS)
         again = await Session.start(tmp_path, model=MODEL["messages"], resume=s.id)
         await again.aclose()

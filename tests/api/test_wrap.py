@@ -182,7 +182,11 @@ def extends_all(upstream: Provider) -> bool:
 
 
 def usage_of(form: str, reply: Any) -> int:
-    return reply.usage.prompt_tokens if form == "chat" else reply.usage.input_tokens
+    """All tokens that went in, read from the cache or not."""
+    used = reply.usage
+    if form != "messages":
+        return used.prompt_tokens if form == "chat" else used.input_tokens
+    return used.input_tokens + used.cache_read_input_tokens + used.cache_creation_input_tokens
 
 
 @pytest.mark.parametrize("streams", [False, True])
@@ -205,8 +209,7 @@ def test_the_model_reads_back_in_rounds_that_the_caller_never_sees(
     assert len(sent) == 4  # the caller made three
     assert "v3777" in json.dumps(sent[2].messages[-1])  # read back
     assert extends_all(upstream)
-    billed = sum(one.tokens - (0 if form != "messages" else one.read) for one in sent[1:3])
-    assert usage_of(form, reply) == billed
+    assert usage_of(form, reply) == sum(one.tokens for one in sent[1:3])
     assert "read_back" not in json.dumps(talk.messages)
     if streams:
         assert len(talk.passed) >= 1
@@ -294,6 +297,40 @@ def test_nothing_is_written_without_a_memory(home: Path) -> None:
         talk.took(talk.create(**talk.given))
         assert reverie.report(talk.client).requests == 1
     assert not home.exists()
+
+
+def test_the_next_request_reads_the_last_one_from_the_cache() -> None:
+    """A caller that sets no cache marks gets them: on the head and on the messages."""
+    with provider(["Fine."] * 3) as upstream:
+        talk = Talk("messages", upstream)
+        talk.more = {"system": "You are careful. " * 1_000}
+        used = list[Any]()
+        for text in ("Hello there, how are you?", "And now?", "And after that?"):
+            talk.says(text)
+            reply = talk.create(**talk.given)
+            used.append(reply.usage)
+            talk.took(reply)
+        first = upstream.requests[0].body
+    assert first["system"][-1]["cache_control"] == {"type": "ephemeral"}
+    assert used[0].cache_creation_input_tokens > 4_000
+    for before, after in pairwise(used):
+        assert after.cache_read_input_tokens >= before.cache_creation_input_tokens > 0
+
+
+@pytest.mark.parametrize("place", ["system", "messages"])
+def test_the_callers_own_cache_marks_are_left_alone(place: str) -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    block = {"type": "text", "text": "You are careful.", **mark}
+    with provider(["Fine."]) as upstream:
+        talk = Talk("messages", upstream)
+        if place == "system":
+            talk.more = {"system": [block]}
+            talk.says("Hello there, how are you?")
+        else:
+            talk.messages.append({"role": "user", "content": [block]})
+        talk.create(**talk.given)
+        (sent,) = upstream.requests
+    assert json.dumps(sent.body).count("cache_control") == 1
 
 
 def test_a_header_lets_one_request_pass_as_it_is() -> None:

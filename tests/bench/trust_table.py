@@ -20,6 +20,8 @@ from typing import Any
 TABLE = Path(__file__).with_name("trust_table.jsonl")
 FRESH = Path(__file__).with_name("trust_table_fresh.jsonl")
 """Rows that were written once the rules stood; none was looked at to change one."""
+NAMED = Path(__file__).with_name("trust_table_named.jsonl")
+"""Drafts that name the user's sentence they rest on, rightly or not; written with the rule."""
 OUTCOMES = frozenset({"queued", "file_without_pointer", "refused", "saved"})
 
 
@@ -46,11 +48,13 @@ class TrustCase:
     allowed: frozenset[str]
     held: bool
     consents: bool | None = None
+    source: str = ""
 
     @property
     def file(self) -> str:
         """The draft's text as a memory file has it."""
         head = f"name: {self.name}\ndescription: {json.dumps(self.description)}\ntype: {self.type}"
+        head += f"\nfrom: {json.dumps(self.source, ensure_ascii=False)}" if self.source else ""
         return f"---\n{head}\n---\n\n{self.body}\n"
 
     @property
@@ -80,4 +84,5 @@ def _case(row: dict[str, Any]) -> TrustCase:
         allowed=frozenset(row["allowed"]),
         held=row.get("held", True),
         consents=row.get("consents"),
+        source=draft.get("from", ""),
     )

@@ -104,21 +104,26 @@ def test_an_expired_lifetime_is_named(run: Run, project: Path, home: Path) -> No
     assert "2 h 0 min without a request" in one["explanation"]
 
 
-def test_a_changed_head_is_a_break_unless_it_was_announced(
-    run: Run, project: Path, home: Path
+@pytest.mark.parametrize("reason", ["", "asked for"])
+@pytest.mark.parametrize(
+    ("head", "part", "told"),
+    [
+        (RequestHead("m1", "Be verbose."), "system", "verbose"),
+        (RequestHead("m2", "Be brief."), "model", "«m1» became «m2»"),
+        (RequestHead("m1", "Be brief.", [{"name": "Look"}]), "tools", "tool Look"),
+    ],
+)
+def test_a_changed_head_is_a_break_whoever_asked_for_it(
+    run: Run, project: Path, home: Path, head: RequestHead, part: str, told: str, reason: str
 ) -> None:
-    for reason, causes in (("", ["changed"]), ("model", [])):
+    async def change(session: Session, n: int, clock: ManualClock) -> None:
+        if n == 2:
+            await session.append(head.record(reason))
 
-        async def change(session: Session, n: int, clock: ManualClock, why: str = reason) -> None:
-            if n == 2:
-                await session.append(RequestHead("m1", "Be verbose.").record(why))
-
-        session = made(project, FIRST, GOOD, BAD, between=change)
-        found = run("cache", session, "--json").json()
-        assert [one["cause"] for one in found["broken"]] == causes
-        if causes:
-            assert found["broken"][0]["part"] == "system"
-            assert "verbose" in found["broken"][0]["explanation"]
+    session = made(project, FIRST, GOOD, BAD, between=change)
+    (found,) = run("cache", session, "--json").json()["broken"]
+    assert (found["cause"], found["part"]) == ("changed", part)
+    assert told in found["explanation"]
 
 
 @pytest.mark.parametrize(("usage", "breaks"), [(GOOD, 0), (BAD, 1)])

@@ -78,7 +78,7 @@ def test_the_commands_of_a_chat(tmp_path: Path) -> None:
             with pytest.raises(ExitChat):
                 chat.types(leaves)
         assert chat.types("/help exit") == chat.types("/help quit")
-        assert "tokens until a seal" in status_text(status(desk.agent))
+        assert "tokens until collapse" in status_text(status(desk.agent))
         assert all(f"/{c.name}" in chat.types("/help") for c in chat.commands)
 
 

@@ -96,7 +96,7 @@ def test_stored_results_lie_in_the_first_session_folder(kept: Kept) -> None:
 def test_the_notes_are_counted_as_the_transcript_has_them(kept: Kept) -> None:
     layer, session = kept.layer("session_memory"), kept.session_with("notes")
     taken = [r for r in session if r["type"] == "notes"]
-    assert layer["updates"] == len(taken) >= 2
+    assert layer["updates"] == len(taken) >= 1
     forks = kept.forks("session_memory")
     assert layer["requests"] == sum(r["requests"] for r in forks)
     assert layer["hit_rate"] == pytest.approx(read_share(forks), abs=0.001)

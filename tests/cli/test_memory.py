@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,45 @@ def test_edit_opens_the_editor_and_merges_what_others_wrote(
     assert run("memory", "edit", "n", "--json").code == 1
     monkeypatch.delenv("EDITOR")
     assert run("memory", "edit", "n", "--json").code == 2
+
+
+@pytest.mark.spec("7.refused-edit")
+def test_an_edit_that_is_refused_is_kept_for_its_owner_alone(
+    run: Run, home: Path, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = run("memory", "add", "Deploys run on Monday", "--name", "n", "--json").json()["file"]
+    file = memory_in(home, project) / name
+    before = file.read_bytes()
+    secret = "ghp_" + "0123456789abcdefGHIJ" + "KLMNOPqrstuvwxyz"
+    script = tmp_path / "editor.sh"
+    script.write_text(f'#!/bin/sh\nprintf "An hour of typing, {secret}\\n" >> "$1"\n')
+    script.chmod(0o700)
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("EDITOR", str(script))
+    monkeypatch.delenv("VISUAL", raising=False)
+
+    refused = run("memory", "edit", "n")
+
+    assert refused.code == 1
+    assert secret not in refused.err + refused.out
+    assert file.read_bytes() == before
+    (kept,) = folder.glob("*/*")
+    assert str(kept) in refused.err
+    assert kept.read_text() == before.decode() + f"An hour of typing, {secret}\n"
+    assert (kept.stat().st_mode & 0o777, kept.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    kept.write_text(kept.read_text().replace(secret, "the token is in the vault"))
+    assert run("memory", "edit", "n", "--with", str(kept), "--json").json()["outcome"] == "saved"
+    assert "An hour of typing" in file.read_text()
+
+    kept.unlink()
+    kept.parent.rmdir()
+    monkeypatch.setenv("EDITOR", "true")
+    assert run("memory", "edit", "n", "--json").json()["outcome"] == "unchanged"
+    monkeypatch.setenv("EDITOR", "false")
+    assert "Your text is in" not in run("memory", "edit", "n", code=1).err
+    assert list(folder.iterdir()) == []  # what was saved or never changed leaves nothing behind
 
 
 def test_rm_and_undo(run: Run, home: Path, project: Path) -> None:

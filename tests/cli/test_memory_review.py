@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,6 +55,7 @@ def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Edit:
         monkeypatch.setenv("EDITOR", f"'{sys.executable}' '{script}'")
 
     monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # refused texts are kept in it
     return does
 
 
@@ -140,6 +142,7 @@ def test_a_secret_in_the_edited_text_is_refused(
     assert done.code != 0
     assert "secret" in done.err.lower()
     assert SECRET not in done.err + done.out
+    assert "reverie-edit-" in done.err
     assert (waiting(run), saved(project)) == ([item], "")
 
 

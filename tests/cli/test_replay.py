@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -60,14 +61,23 @@ def test_prices_are_a_providers_a_models_or_listed(run: Run, file: Path) -> None
         assert wrong.partition("=")[0] in run("replay", file, "--prices", wrong, code=2).err
 
 
-def test_what_runs_beside_a_session_is_told_beside_its_cost(run: Run, file: Path) -> None:
-    found = {
-        policy: run("replay", file, "--policy", policy, "--json").json()[0]["background"]
-        for policy in ("naive", "classic", "collapse")
-    }
-    assert found["naive"] == {"notes": 0, "extractions": 0, "cost": 0}
-    assert found["classic"]["notes"] > 0 == found["collapse"]["notes"]
-    assert found["classic"]["cost"] > found["collapse"]["cost"] > 0
+@pytest.mark.spec("B14.billed")
+def test_what_runs_behind_a_session_is_billed(run: Run, file: Path) -> None:
+    def told(policy: str, *given: str) -> dict[str, Any]:
+        return run("replay", file, "--policy", policy, *given, "--json").json()[0]
+
+    asked = ("--through", "session")
+    found = {policy: told(policy, *asked) for policy in ("naive", "classic", "collapse")}
+    assert found["naive"]["background"] == {"notes": 0, "extractions": 0, "cost": 0}
+    for policy in ("classic", "collapse"):
+        one = found[policy]
+        assert one["background"]["extractions"] > 0 == one["background"]["notes"]
+        parts = one["cost"] + one["recovery"] + one["refind"] + one["background"]["cost"]
+        assert abs(one["billed"] - parts) <= 2
+    # another program's session comes through the proxy, whose rules cost nothing
+    proxied = told("collapse")
+    assert (proxied["through"], proxied["background"]["cost"]) == ("proxy", 0)
+    assert proxied["billed"] < found["collapse"]["billed"]
 
 
 def test_a_packed_file_and_a_folder_are_the_same(run: Run, file: Path, tmp_path: Path) -> None:

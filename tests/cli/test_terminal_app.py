@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from reverie.providers import money, price_of
+from reverie.providers import dollars, money
 from reverie.simulator import Engine, serving
 from reverie.testing import call
 from reverie.transcript import SUMMARY, Usage
@@ -165,12 +165,13 @@ def _nought(found: re.Match[str]) -> str:
 
 def charged(engine: Engine) -> str:
     """What the provider asks for all requests so far, as people write it."""
-    price = price_of(MODEL)
-    assert price is not None
     total = 0.0
     for one in engine.log:
         of = one.charge
-        total += price.of(Usage(of.plain, of.read, of.written, one.output, of.written_1h))
+        used = Usage(of.plain, of.read, of.written, one.output, of.written_1h)
+        cost = dollars(MODEL, used)
+        assert cost is not None
+        total += cost
     return money(total)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reverie.apps.tui import (
+    COLLAPSE,
     OPEN_LINES,
-    SEAL,
     CallLine,
     ConfirmPanel,
     FooterStatus,
@@ -182,9 +182,9 @@ def test_a_line_that_was_ended_is_not_joined_to_the_next() -> None:
 
 
 def test_the_footer_says_what_comes_first() -> None:
-    sealed = FooterStatus("m", 0.03, 39_900, SEAL)
-    assert "39k to seal" in footer_line(sealed, 80)
-    assert "39,900 left until a seal" in footer_line(sealed, 120)
+    sealed = FooterStatus("m", 0.03, 39_900, COLLAPSE)
+    assert "39k until collapse" in footer_line(sealed, 80)
+    assert "39,900 left until collapse" in footer_line(sealed, 120)
     assert "117k left" in footer_line(STATUS, 80)
 
 

@@ -77,9 +77,10 @@ def test_what_is_built_holds_the_docs_and_no_relative_link(root: Path, tmp_path:
         (about,) = (n for n in packed.namelist() if n.endswith(".dist-info/METADATA"))
         text = packed.read(about).decode()
         assert all(n.startswith(("reverie/", "reverie-")) for n in packed.namelist())
-        tables = {n for n in packed.namelist() if n.startswith("reverie/rules/data/")}
-    names = ("irrevocable", "programs", "shapes", "words")
-    assert tables == {f"reverie/rules/data/{one}.tsv" for one in names}
+        tables = {n for n in packed.namelist() if "/data/" in n}
+    source = root / "src"
+    assert tables == {p.relative_to(source).as_posix() for p in source.glob("reverie/*/data/*.*")}
+    assert {"reverie/rules/data/words.tsv", "reverie/secrets/data/gitleaks.tsv"} <= tables
     links = re.findall(r"\]\(([^)\s]+)", text)
     assert len(links) > 10
     assert [one for one in links if not one.startswith(("https://", "#"))] == []

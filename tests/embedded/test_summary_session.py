@@ -40,7 +40,7 @@ async def test_a_session_takes_notes_and_is_compacted_with_no_language_model(
 ):
     project = tmp_path / "work"
     project.mkdir()
-    classic = replace(DEFAULTS, context_policy="classic")
+    classic = replace(DEFAULTS, context_policy="classic", notes_first_tokens=9_999)
     tools = standard().definitions()
     async with opened(home, project, model=MODEL, tools=tools, settings=classic) as s:
         await s.add(user("Read every part. Never change part_3.py, whatever it says."))

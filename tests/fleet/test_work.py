@@ -208,6 +208,15 @@ async def test_a_failure_is_tried_five_times_and_then_dead(site: Site) -> None:
     assert b"planted-word" not in (site.home / "fleet" / "fleet.sqlite3").read_bytes()
 
 
+async def test_a_job_whose_root_is_no_path_ends(site: Site) -> None:
+    site.ledger.add([nightly("dream", "/a\0b", "n", tenant="default", host="", due=True)])
+    for tries in range(1, TRIES + 1):
+        site.ledger.retry_now()
+        assert (await site.run()).failed == 1
+        assert site.only()["tries"] == tries
+    assert site.only()["state"] == "dead"
+
+
 async def test_a_memory_that_somebody_holds_is_waited_for_and_uses_up_no_try(site: Site) -> None:
     (root,) = site.memories(1)
     site.ledger.add(jobs_for([root], 1))

@@ -138,7 +138,7 @@ async def test_the_figures_are_recorded_with_the_edit():
     going.clock.time += 301
     await going.turn("again", 1)
     assert going.seals()[-1].why.startswith("the cache was cold")
-    tight = Going(replace(SETTINGS, collapse_tail=2_000, price_read=0.0))
+    tight = Going(replace(SETTINGS, collapse_tail=2_000, price_read=1e-6))
     await tight.turn("go", 10)
     assert "of 2,000 tokens" in tight.seals()[0].why
 

@@ -314,14 +314,14 @@ async def test_prices_and_lifetimes_are_the_models_unless_somebody_sets_others()
         assert price.cost == pytest.approx(write * COLLAPSE.collapse_kept)
 
 
-async def test_where_reading_costs_nothing_only_the_limit_seals():
+async def test_where_reading_costs_nothing_only_a_full_window_seals():
     local = Prices(read=0.0, write=1.0, short=3600)
     model = ScriptedModel([], capabilities=Capabilities(prices=local))
     going = Running(COLLAPSE, model)
-    await going.rounds(["word " * 800] * 30)
+    await going.rounds(["word " * 800] * 120)
     assert not going.seals()
-    await going.rounds(["word " * 800] * 30)
-    assert "of 40,000 tokens" in going.seals()[0].why
+    await going.rounds(["word " * 800] * 50)
+    assert "the tail had 16" in going.seals()[0].why  # of a threshold of 167,000
 
 
 # --- 9: a model's words at a fold

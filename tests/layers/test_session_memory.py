@@ -21,6 +21,7 @@ from reverie.layers import (
     rewritten,
     template,
 )
+from reverie.settings import Settings
 from reverie.testing import FixedFlags, ScriptedModel, call
 from reverie.transcript import (
     EMPTY,
@@ -48,7 +49,7 @@ from reverie.transcript import (
     text_block,
 )
 from reverie.wire import render
-from reverie.world import World
+from reverie.world import Capabilities, World
 from tests.classic import DEFAULTS, world
 from tests.layers.running import result
 
@@ -239,18 +240,32 @@ class Talk:
         self.add(NotesTaken(self.view.leaf, self.view.estimated))
 
 
+EARLY = replace(DEFAULTS, notes_first_tokens=9_999)
+
+
 def with_model(**parts: object) -> World:
-    return world(**{"model": ScriptedModel([]), **parts})
+    return world(**{"model": ScriptedModel([]), "settings": EARLY, **parts})
 
 
-def test_the_first_notes_come_at_ten_thousand_tokens_of_messages():
+@pytest.mark.parametrize(
+    ("settings", "window", "first"),
+    [
+        (DEFAULTS, 200_000, 83_500),  # half of the threshold of 167,000
+        (DEFAULTS, 1_000_000, 483_500),
+        (DEFAULTS, 20_000, 8_350),
+        (EARLY, 200_000, 9_999),  # a number that somebody set
+    ],
+)
+def test_the_first_notes_come_at_half_of_the_threshold(settings: Settings, window: int, first: int):
     head = HeadSet("m", '[{"type":"text","text":"%s"}]' % ("s" * 90_000), "[]", "[]")
+    model = ScriptedModel([], capabilities=Capabilities(window=window))
+    where = with_model(settings=settings, model=model)
     talk = Talk(head)
-    talk.user(5_000)
-    talk.answer(4_999)
-    assert not due(talk.view, with_model())
+    talk.user(first - 4_000)
+    talk.answer(3_999)
+    assert not due(talk.view, where)
     talk.user(1)
-    assert due(talk.view, with_model())
+    assert due(talk.view, where)
 
 
 def test_instruction_files_and_attachments_are_no_messages():
@@ -366,10 +381,10 @@ def test_who_switches_notes_off():
     assert due(view, with_model())
     assert not due(view, world())  # nobody could write them
     for name in ("auto_compact_enabled", "simple"):
-        off = replace(DEFAULTS, **{name: name == "simple"})
+        off = replace(EARLY, **{name: name == "simple"})
         assert not due(view, with_model(settings=off))
     assert not due(view, with_model(flags=FixedFlags({"session_memory": False})))
-    collapse = replace(DEFAULTS, context_policy="collapse")
+    collapse = replace(EARLY, context_policy="collapse")
     assert not due(view, with_model(settings=collapse))  # no summary will read them
     assert due(view, with_model(settings=collapse, flags=FixedFlags({"context_collapse": False})))
     child = branch(view, Entry("x", "", 1.0, Started("s", "/p", "/p", "0", "agent:explore", "a")))

@@ -96,7 +96,7 @@ async def test_cancelled_at_every_wait_a_turn_leaves_a_transcript_that_goes_on(
                 assert before is None or session.last_request is not None
             if not scope.cancelled_caught:
                 break
-    assert n > 8
+    assert n > 6  # short entries are written without a wait
     assert kept > 0
     assert cut > 0
 

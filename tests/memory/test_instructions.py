@@ -330,20 +330,20 @@ BARRED = (
 
 @pytest.fixture
 def user(repo: Path) -> Path:
-    laid(repo.parent / "user", {"passwords.txt": "SPOKEN", "notes.md": "NOTES"})
+    laid(repo.parent / "user", {"journal.txt": "SPOKEN", "notes.md": "NOTES"})
     return laid(repo.parent / "user", dict.fromkeys(BARRED, "SPOKEN"))
 
 
 def test_nothing_outside_the_project_is_read_that_nobody_approved(
     repo: Path, home: Path, user: Path
 ) -> None:
-    laid(repo, {"CLAUDE.md": f"@~/passwords.txt @{user}/notes.md @../user/notes.md @linked.md"})
+    laid(repo, {"CLAUDE.md": f"@~/journal.txt @{user}/notes.md @../user/notes.md @linked.md"})
     (repo / "linked.md").symlink_to(user / "notes.md")
-    (repo / "CLAUDE.local.md").symlink_to(user / "passwords.txt")
+    (repo / "CLAUDE.local.md").symlink_to(user / "journal.txt")
     (repo / ".claude").symlink_to(user / ".claude")
     found = on_disk(repo, home, user)
     assert names(found, repo) == ["CLAUDE.md"]
-    left = [str(user / name) for name in ("passwords.txt", "notes.md")]
+    left = [str(user / name) for name in ("journal.txt", "notes.md")]
     assert [one.path for one in found.unapproved] == left
     assert {one.by for one in found.unapproved} == {str(repo / "CLAUDE.md")}
 
@@ -351,7 +351,7 @@ def test_nothing_outside_the_project_is_read_that_nobody_approved(
 def test_one_notice_names_what_was_left_out_and_how_to_approve_it(
     repo: Path, home: Path, user: Path
 ) -> None:
-    laid(repo, {"CLAUDE.md": "@~/passwords.txt @~/notes.md"})
+    laid(repo, {"CLAUDE.md": "@~/journal.txt @~/notes.md"})
     said: list[Notice] = []
     environ = {"HOME": str(user)}
     project = Project.at(repo, home=home, environ=environ, settings=Settings())
@@ -359,7 +359,7 @@ def test_one_notice_names_what_was_left_out_and_how_to_approve_it(
     assert "SPOKEN" not in context.text
     (notice,) = said
     assert notice.level == "warning"
-    for name in ("passwords.txt", "notes.md"):
+    for name in ("journal.txt", "notes.md"):
         assert str(user / name) in notice.text
     assert "approve" in notice.text
 
@@ -367,7 +367,7 @@ def test_one_notice_names_what_was_left_out_and_how_to_approve_it(
 def test_an_approval_counts_for_one_project_and_one_real_path(
     repo: Path, home: Path, user: Path
 ) -> None:
-    laid(repo, {"CLAUDE.md": "@~/notes.md @~/link.md @~/passwords.txt"})
+    laid(repo, {"CLAUDE.md": "@~/notes.md @~/link.md @~/journal.txt"})
     (user / "link.md").symlink_to("notes.md")
     other = laid(repo.parent / "other", {"CLAUDE.md": "@~/notes.md"})
     record = IncludeApprovals(home)
@@ -378,11 +378,11 @@ def test_an_approval_counts_for_one_project_and_one_real_path(
     ]
     found = on_disk(repo, home, user)
     assert [one.text for one in found.files][1:] == ["NOTES"]
-    assert [one.path for one in found.unapproved] == [str(user / "passwords.txt")]
+    assert [one.path for one in found.unapproved] == [str(user / "journal.txt")]
     assert [one.path for one in on_disk(other, home, user).unapproved] == [str(user / "notes.md")]
     # a link that now leads elsewhere is another file
     (user / "notes.md").unlink()
-    (user / "notes.md").symlink_to("passwords.txt")
+    (user / "notes.md").symlink_to("journal.txt")
     assert "SPOKEN" not in render(on_disk(repo, home, user).files)
 
 
@@ -420,11 +420,11 @@ def test_what_the_user_says_in_their_own_file_is_theirs_to_say(
     repo: Path, home: Path, user: Path
 ) -> None:
     laid(home, {"CLAUDE.md": f"@~/.aws/credentials @{repo}/shared.md"})
-    laid(repo, {"shared.md": "shared @~/passwords.txt"})
+    laid(repo, {"shared.md": "shared @~/journal.txt"})
     found = on_disk(repo, home, user)
-    assert [one.text for one in found.files][1:] == ["SPOKEN", "shared @~/passwords.txt"]
+    assert [one.text for one in found.files][1:] == ["SPOKEN", "shared @~/journal.txt"]
     # but what a file of the project asks for is not, whoever brought the file in
-    assert [one.path for one in found.unapproved] == [str(user / "passwords.txt")]
+    assert [one.path for one in found.unapproved] == [str(user / "journal.txt")]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"approved": 7}', '{"approved": [{}]}'])

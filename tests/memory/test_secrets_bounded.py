@@ -18,7 +18,7 @@ HOSTILE: dict[str, Callable[[int], str]] = {
     "letters and stops": lambda size: "a." * (size // 2),
     "key and spaces": lambda size: "key" + " " * size,
     "keys": lambda size: "key=" * (size // 4),
-    "every keyword": lambda size: ALL_WORDS * (size // len(ALL_WORDS)),
+    "every keyword": lambda size: (ALL_WORDS * (size // len(ALL_WORDS) + 1))[:size],
     "lines of one sign": lambda size: "a\n" * (size // 2),
     "percent signs": lambda size: "%25" * (size // 3),
     "escapes": lambda size: "\\u005c" * (size // 6),

@@ -20,7 +20,7 @@ from reverie.settings import DEFAULTS
 from reverie.store import MemoryStore, Project
 from reverie.testing import ManualClock
 from reverie.toolbox import MemoryFileAccess, ToolFailed
-from reverie.topics import IndexLimits, Origin, PassageIndex, Trust
+from reverie.topics import IndexLimits, Origin, Trust
 from reverie.world import Notice
 
 pytestmark = [pytest.mark.spec("11.secrets"), pytest.mark.spec("7.secrets")]
@@ -91,10 +91,8 @@ def test_what_an_extraction_wanted_to_save(
     secret = made_secret(template)
     stem = "".join(filter(str.isalnum, secret)).casefold()[:30]
     text = f"---\nname: key\ndescription: d\ntype: project\n---\nThe key is {secret}.\n"
-    for words in ((), (("m1", f"remember: the key is {secret}"),)):
-        heard = ConversationText(
-            PassageIndex(words), PassageIndex(words), PassageIndex(()), ("m1",)
-        )
+    for words in ((), (f"remember: the key is {secret}",)):
+        heard = ConversationText.of(*words)
         draft = MemoryDraft(f"{stem}.md", None, text.encode())
         done = land([draft], memories, heard, TextSource("s"))
         assert done.refused

@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+import reverie
 from tests.proxy.clients import Client, assistant, engine, gave, text, use, user
 
 pytestmark = pytest.mark.spec("18.proxy")
@@ -54,3 +55,12 @@ async def test_the_users_word_is_kept_and_what_the_client_says_itself_is_not_lea
     sent = await told(home, tmp_path / "p", *(KEPT | NOT_LEARNED)[case])
     assert ("ship-nightly.sh" in sent) is (case in KEPT)
     assert "tabs" not in sent
+
+
+@pytest.mark.spec("B4")
+async def test_what_the_user_said_through_the_proxy_is_their_own_word(
+    home: Path, tmp_path: Path
+) -> None:
+    await told(home, tmp_path / "p", text(TOLD))
+    with reverie.Memory(tmp_path / "p", home=home) as memory:
+        assert [one.trust for one in memory.list()] == ["user"]

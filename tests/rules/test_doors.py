@@ -18,6 +18,7 @@ from reverie.memory import set_level
 from reverie.rules import FOLDER
 from reverie.store import MemoryStore, Project, RuleStore
 from reverie.testing import ScriptedModel, call, reply
+from reverie.wire import ToolCall
 from tests.rules.stage import USER, memories_in, project_of, push_rule
 
 MAIN = {"command": "git push origin main"}
@@ -250,6 +251,43 @@ async def test_a_loop_of_ones_own_asks_which_rules_a_call_breaks(tmp_path: Path)
         (found,) = await session.rules(answer.tool_calls[0])
     assert (found.file, found.level, found.source) == ("push.md", "remind", "user")
     assert "Never push to main" in found.reason == str(found)
+
+
+@pytest.mark.spec("B20.scope")
+async def test_the_library_knows_the_users_own_rules_from_when_they_are_saved(
+    tmp_path: Path,
+) -> None:
+    home, model = tmp_path / "home", ScriptedModel([])
+    own = reverie.Memory.personal(home=home)
+    own.add("Never run `terraform apply`.", type="feedback")
+    apply, push = (
+        ToolCall("c1", "Bash", json.dumps({"command": line}))
+        for line in ("terraform apply", "docker push x")
+    )
+    async with reverie.Session.open(
+        project_of(tmp_path), model=model, memory=True, home=home
+    ) as session:
+        (found,) = await session.rules(apply)
+        assert (found.file.partition("/")[0], found.source) == ("personal", "user")
+        assert await session.rules(push) == []
+        own.add("Never run `docker push`.", type="feedback")
+        assert len(await session.rules(push)) == 1
+
+
+@pytest.mark.spec("B20.scope")
+async def test_a_session_with_another_memory_leaves_the_projects_rules_to_the_hook(
+    ruled: Path,
+) -> None:
+    home = ruled / "home"
+    other = reverie.Memory(project_of(ruled), user="ann", home=home)
+    other.add("Never run `terraform apply`.", type="feedback")
+    line = ToolCall("c1", "Bash", json.dumps({"command": "terraform apply"}))
+    async with reverie.Session.open(
+        project_of(ruled), model=ScriptedModel([]), memory=other, home=home
+    ) as session:
+        assert len(await session.rules(line)) == 1
+    assert hook(ruled, {"command": "terraform apply"})[0] == ""
+    assert hook(ruled, MAIN)[0] == "deny"
 
 
 # --- the check

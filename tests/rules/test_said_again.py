@@ -120,3 +120,11 @@ def test_an_index_that_is_too_long_keeps_what_was_said_again() -> None:
     assert "(n3.md)" in render_index(data, IndexLimits(), facts).text
     facts["n3.md"] = TopicFacts(3 * DAY)
     assert "(n3.md)" not in render_index(data, IndexLimits(), facts).text
+
+
+async def test_the_same_rule_with_another_value_is_not_said_again(tmp_path: Path) -> None:
+    notices: list[Notice] = []
+    rule = "From now on function arguments start with '{}'."
+    await said(tmp_path, rule.format("a_"), FIRST, notices)
+    found = await said(tmp_path, rule.format("b_"), FIRST + DAY, notices)
+    assert not any(b"\nsaid: " in data for data in found.values())

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import anyio
+
 from reverie.agent import Agent, AgentOptions, open_agent
-from reverie.session import AFTER_A_TURN, Session, consider
 from reverie.session import NAME as EXTRACTION_NAME
+from reverie.session import Session, asks_now, consider
 from reverie.settings import Settings
 from reverie.store import MemoryStore, Project
 from reverie.testing import ManualClock, ScriptedModel, call, reply
@@ -38,6 +40,7 @@ class Script:
     main: list[Answer] = field(default_factory=list)
     forks: list[Request] = field(default_factory=list)
     told: list[Request] = field(default_factory=list)
+    asked: anyio.Event = field(default_factory=anyio.Event)  # a fork was
     _count: int = 0
 
     def __call__(self, request: Request) -> Answer:
@@ -47,6 +50,7 @@ class Script:
         if not self.forks or request.count < self.forks[-1].count or _fresh(request):
             self._count = 0
         self.forks.append(request)
+        self.asked.set()
         self._count += 1
         assert isinstance(request.task, ExtractTask)
         return self.rounds(request.task, self._count)
@@ -138,9 +142,9 @@ async def turn(agent: Agent, *said: str) -> None:
 
 
 async def considered(session: Session) -> None:
-    """What the end of a turn does by itself, where it is among its pieces."""
-    if NAME not in dict(AFTER_A_TURN):
-        await consider(session)
+    """What an idle pause does by itself: turns that were not worth a call alone are looked at."""
+    if not asks_now(session.view):
+        await consider(session, last=True)
 
 
 async def looked(agent: Agent) -> None:

@@ -69,7 +69,7 @@ async def test_what_the_user_said_is_saved_with_pointer_origin_and_notice(stage:
         (version,) = memories.history.log("feedback_pnpm.md")
         origin = version.origin
         assert (origin.agent, origin.session) == (NAME, agent.session.id)
-        assert (origin.messages, origin.trust.label) == ((said[0],), "agent")
+        assert (origin.messages, origin.trust.label) == ((said[0],), "user")
     assert stage.said() == ["remembered: feedback_pnpm.md"]
 
 
@@ -649,11 +649,8 @@ async def test_a_turn_of_only_tool_results_costs_nothing(stage: Stage) -> None:
         await s.observe(reply(call("List", "t2", path=".")))
         await s.end_turn()
         await looked(agent)
-        now = cursor(agent)
-        assert now is not None
-        assert now.last != first.last
-        assert now.outcome == "nothing"
-        assert len(script.forks) == count
+        assert cursor(agent) == first
+    assert len(script.forks) == count
 
 
 async def test_a_user_message_of_10_mb(stage: Stage) -> None:

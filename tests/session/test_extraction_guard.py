@@ -37,7 +37,7 @@ class Field:
         self.other = stage.home / "projects" / "-other"
         for folder in (self.outside, self.other / "memory", stage.base / ".ssh"):
             folder.mkdir(parents=True, exist_ok=True)
-        (self.outside / "secret.txt").write_text(SECRET)
+        (self.outside / "outside.txt").write_text(SECRET)
         (self.other / "memory" / "theirs.md").write_text(SECRET)
         (stage.base / ".ssh" / "id_rsa").write_text(SECRET)
         (stage.home / "credentials").write_text(SECRET)
@@ -57,7 +57,7 @@ class Field:
             .replace("<out>", str(self.outside / "w"))
             .replace("<dir>", str(self.outside))
             .replace("<in>", str(self.stage.project / "in.txt"))
-            .replace("<lock>", str(self.outside / "secret.txt"))
+            .replace("<lock>", str(self.outside / "outside.txt"))
             .replace("<port>", str(self.ears.port))
             .replace("<udp>", str(self.ears.udp_port))
             .replace("<ear>", str(self.ears.path))
@@ -113,10 +113,10 @@ def attacks(field: Field, memory: str) -> list[Block]:
         f"{base}/.ssh/id_rsa",
         f"{home}/credentials",
         f"{field.other}/memory/theirs.md",
-        f"{out}/secret.txt",
+        f"{out}/outside.txt",
         f"{field.stage.project}/.env",
         f"{memory}/link.md",
-        f"{memory}/folder/secret.txt",
+        f"{memory}/folder/outside.txt",
         "/etc/shadow",
         "/proc/self/environ",
     ]
@@ -157,7 +157,7 @@ async def test_every_way_out_is_refused_and_logged(
 
     async with stage.memories() as memories:
         root = Path(memories.folder.root)
-        os.symlink(field.outside / "secret.txt", root / "link.md")
+        os.symlink(field.outside / "outside.txt", root / "link.md")
         os.symlink(field.outside / "nothing.md", root / "dangling.md")
         os.symlink(field.outside, root / "folder")
     before = field.watched()

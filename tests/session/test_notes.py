@@ -30,7 +30,8 @@ from .doors import opened
 
 pytestmark = pytest.mark.spec("5")
 TOOLS = standard().definitions()
-CLASSIC = replace(DEFAULTS, context_policy="classic")  # the policy whose compactions need notes
+# the policy whose compactions need notes, from early on
+CLASSIC = replace(DEFAULTS, context_policy="classic", notes_first_tokens=9_999)
 LONG = "words of the user " * 2_400  # more than 10,000 tokens
 STATE = "_What is in hand, what is pending, the steps that come next_\n"
 TITLE = "_Five to ten words by which it is known again_\n"
@@ -667,6 +668,7 @@ async def test_an_agent_takes_notes_while_it_works(desk: Desk):
         return reply("Understood.")
 
     environ = {"HOME": str(desk.home.parent), "REVERIE_CONTEXT_POLICY": "classic"}
+    environ["REVERIE_NOTES_FIRST_TOKENS"] = "9999"
     wanted = AgentOptions(desk.project, home=desk.home, environ=environ)
     async with open_agent(wanted, ScriptedModel(answering), say=desk.told.append) as agent:
         await agent.turn(LONG)

@@ -25,7 +25,7 @@ from .test_notes import STATE, TOOLS, path_of
 
 pytestmark = [pytest.mark.spec("5")]
 SMALL = replace(
-    DEFAULTS, context_policy="classic", context_window=10_000
+    DEFAULTS, context_policy="classic", context_window=10_000, notes_first_tokens=9_999
 )  # threshold 8,350, first notes at 500 tokens
 
 

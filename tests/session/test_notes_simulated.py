@@ -134,7 +134,7 @@ async def test_a_long_session_lives_on_its_notes(home: Path, tmp_path: Path, sca
     assert len(boundaries) >= scale.pick(5, 4)
     assert len(by_notes) >= 0.9 * len(boundaries), [n.text for n in told][-20:]
     assert course.failed >= 0.2 * course.notes
-    assert len(records(s, Failed)) >= course.failed * 0.3  # a "No." is no failure
+    assert len(records(s, Failed)) >= course.failed * 0.25  # a "No." is no failure
     assert len(records(s, NotesTaken)) >= 10
     assert all(r.boundary.calls == 0 for r in by_notes)
     assert min(read / parent for read, parent in course.forks) >= 0.99

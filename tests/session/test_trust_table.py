@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from reverie.testing import call, reply
 from reverie.transcript import ExtractTask
-from tests.bench.trust_table import FRESH, TrustCase, cases
+from tests.bench.trust_table import FRESH, NAMED, TrustCase, cases
 
 from .extracts import Answer, Script, Stage, turn, write
 
@@ -64,3 +65,46 @@ async def test_so_do_those_held_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", cases(FRESH), ids=lambda one: one.id)
 async def test_so_do_those_written_once_the_rules_stood(case: TrustCase, tmp_path: Path) -> None:
     assert await outcome(case, tmp_path) in case.allowed
+
+
+def named(*kinds: str) -> pytest.MarkDecorator:
+    """Drafts that name a sentence, of some kinds or of all others."""
+    others = {one.kind for one in cases(NAMED)} - {"reported", "wrapped", "paraphrase"}
+    rows = [one for one in cases(NAMED) if one.kind in (kinds or others)]
+    return pytest.mark.parametrize("case", rows, ids=lambda one: one.id)
+
+
+@named("reported", "wrapped")
+async def test_row_85_reported_words_are_no_rule_and_a_wrapped_prompt_is_the_users(
+    case: TrustCase, tmp_path: Path
+) -> None:
+    assert await outcome(case, tmp_path) in case.allowed
+
+
+@named("paraphrase")
+async def test_row_86_a_fact_of_the_users_in_a_models_words_is_theirs(
+    case: TrustCase, tmp_path: Path
+) -> None:
+    """In a turn that read a file too, and in whatever language."""
+    assert await outcome(case, tmp_path) in case.allowed
+
+
+@named()
+async def test_a_named_sentence_is_checked_against_what_the_user_said(
+    case: TrustCase, tmp_path: Path
+) -> None:
+    assert await outcome(case, tmp_path) in case.allowed
+
+
+@pytest.mark.parametrize(
+    "case",
+    [one for one in (*DEV, *cases(FRESH)) if one.kind == "draft"],
+    ids=lambda one: one.id,
+)
+async def test_naming_any_sentence_of_the_users_makes_no_tool_the_user(
+    case: TrustCase, tmp_path: Path
+) -> None:
+    for line in case.conversation:
+        if line.who == "user":
+            named = replace(case, source=line.text)
+            assert await outcome(named, tmp_path / str(id(line))) != "saved"

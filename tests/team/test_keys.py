@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -180,3 +181,83 @@ def test_a_key_that_comes_between_two_looks_is_not_taken(tmp_path: Path) -> None
         folder = one.shared()
         one.run("team", "sync")
         assert files(folder) == {"good.md"}
+
+
+# -- spellings, reserved names, case and links
+
+NFD = unicodedata.normalize("NFD", "größe.md")
+RESERVED = ("con.md", "aux/x.md", "trailing./x.md", "a:b.md", "com1.md")
+
+
+@pytest.mark.parametrize("key", [NFD, *RESERVED, "ﬁle.md", "..//x.md", "a%2fb.md", "Ａ.md"])
+def test_a_server_takes_no_spelling_that_some_system_cannot_keep(talk: Talk, key: str) -> None:
+    assert talk.put({"entries": {key: "x"}}, '"0"').status_code == 400
+    assert talk.put({"entries": {"a.md": "x", "A.md": "y"}}, '"0"').status_code == 400
+    assert talk.put({"entries": {"größe.md": "x"}}, '"0"').status_code == 200
+    tag = talk.get().headers["etag"]
+    assert talk.put({"entries": {"GRÖSSE.md": "x", "Größe.md": "y"}}, tag).status_code == 400
+    assert talk.put({"entries": {"GRÖßE.md": "y"}}, tag).status_code in (400, 409, 412)
+
+
+def put_odd_files(folder: Path, outside: Path) -> set[str]:
+    """Local files that no team shares: links, other spellings, reserved names, twins by case."""
+    (folder / "aux").mkdir(parents=True)
+    for name in (NFD, "con.md", "aux/x.md", "a:b.md"):
+        (folder / name).write_text("x\n")
+    outside.write_text("secret of another place\n")
+    (folder / "link.md").symlink_to(outside)
+    (folder / "dangling.md").symlink_to(outside.parent / "nothing.md")
+    (folder / "linked").symlink_to(outside.parent)
+    (folder / "Case.md").write_text("upper\n")
+    (folder / "case.md").write_text("lower\n")
+    return {NFD, "con.md", "aux", "a:b.md", "link.md", "dangling.md", "linked", "case.md"}
+
+
+@pytest.mark.needs("git")
+@pytest.mark.parametrize("kind", ["server", "git"])
+def test_local_files_that_are_not_shared_are_named(
+    tmp_path: Path, kind: str, store: TeamStore, url: str
+) -> None:
+    token = store.create_token(org="acme", repo=REPO, author="ines")[0]
+    where = branch_with(tmp_path, {"good.md": "g\n"}) if kind == "git" else url
+    one = Person(tmp_path / "ines", REVERIE_TEAM_URL=where, REVERIE_TEAM_TOKEN=token)
+    one.run("memory", "add", "--team", "Releases are tagged on Fridays.")
+    odd = put_odd_files(one.shared(), tmp_path / "outside.md")
+    for _ in range(2):
+        for words in (("team", "status", "--json"), ("team", "sync", "--json")):
+            named = json.loads(one.run(*words))["blocked"]
+            assert odd <= set(named), odd - set(named)
+            assert "link" in named["link.md"]
+            assert named["case.md"] == "some systems take its name for that of Case.md"
+    other = Person(tmp_path / "otto", REVERIE_TEAM_URL=where, REVERIE_TEAM_TOKEN=token)
+    other.run("memory", "add", "It is so.")
+    other.run("team", "sync")
+    assert not odd & files(other.shared())
+    assert (other.shared() / "Case.md").read_text() == "upper\n"
+
+
+@pytest.mark.needs("git")
+def test_what_a_branch_holds_and_nobody_takes_is_named_and_stops_nothing(tmp_path: Path) -> None:
+    """Anybody may push: one odd name must not end the team's sync."""
+    url = branch_with(tmp_path, {NFD: "n\n", "con.md": "c\n", "A.md": "a\n", "a.md": "b\n"})
+    work = tmp_path / "work"
+    (work / "link.md").symlink_to("/etc/passwd")
+    (work / "latin.md").write_bytes(b"caf\xe9\n")
+    named = ("-c", "user.name=t", "-c", "user.email=t@example.com")
+    for words in (
+        ("add", "-A"),
+        (*named, "commit", "-q", "-m", "y"),
+        ("push", "-q", url.removeprefix("git+"), "HEAD:refs/heads/reverie/team-memory"),
+    ):
+        subprocess.run(["git", *words], cwd=work, check=True, capture_output=True)
+    one = Person(tmp_path / "ines", REVERIE_TEAM_URL=url, REVERIE_TEAM_TOKEN="rvt_x")
+    one.run("memory", "add", "--team", "Releases are tagged on Fridays.")
+    odd = {NFD, "con.md", "link.md", "latin.md", "a.md", "logo.png"}
+    for _ in range(2):
+        for command in ("status", "sync"):
+            found = json.loads(one.run("team", command, "--json"))["blocked"]
+            assert odd <= set(found), odd - set(found)
+    assert "A.md" in files(one.shared())
+    assert not odd & files(one.shared())
+    (one.shared() / "link.md").write_text("mine\n")
+    assert "link.md" in json.loads(one.run("team", "sync", "--json"))["blocked"]

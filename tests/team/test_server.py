@@ -223,6 +223,14 @@ def test_too_many_writes_are_told_when_to_come_back(talk: Talk) -> None:
     assert int(late.headers["retry-after"]) >= 1
 
 
+def test_writes_that_are_refused_count_too(talk: Talk) -> None:
+    """Else a client whose tag is always stale may ask the database as often as it likes."""
+    assert talk.put({"entries": {"a.md": "1"}}, '"0"').status_code == 200
+    found = [talk.put({"entries": {"a.md": "x"}}, '"stale-9"').status_code for _ in range(60)]
+    assert found[0] == 412
+    assert 429 in found
+
+
 @pytest.mark.spec("11.refused")
 def test_what_is_refused_is_kept_by_token_and_never_a_word_of_it(
     talk: Talk, url: str, store: TeamStore, tmp_path: Path

@@ -24,7 +24,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         one.mkdir(parents=True)
     home.mkdir(mode=0o700)
     (home / ".reverie-welcomed").touch()
-    (user / "passwords.txt").write_text(SPOKEN)
+    (user / "journal.txt").write_text(SPOKEN)
     monkeypatch.setenv("HOME", str(user))
     return folder
 
@@ -43,10 +43,10 @@ def sent(project: Path, home: Path, *args: str) -> tuple[str, str]:
 def test_row_73_no_file_of_the_home_is_read_without_the_users_word(
     project: Path, home: Path, how: str
 ) -> None:
-    target = Path(os.environ["HOME"], "passwords.txt")
+    target = Path(os.environ["HOME"], "journal.txt")
     match how:
         case "include":
-            (project / "CLAUDE.md").write_text("Build with make.\n@~/passwords.txt\n")
+            (project / "CLAUDE.md").write_text("Build with make.\n@~/journal.txt\n")
         case "link":
             (project / "CLAUDE.md").symlink_to(target)
         case _:
@@ -67,7 +67,7 @@ def test_row_73_no_file_of_the_home_is_read_without_the_users_word(
 def test_row_73_a_person_at_the_prompt_is_asked_once(
     project: Path, home: Path, monkeypatch: pytest.MonkeyPatch, answer: str, kept: int
 ) -> None:
-    (project / "CLAUDE.md").write_text("@~/passwords.txt")
+    (project / "CLAUDE.md").write_text("@~/journal.txt")
     asked: list[str] = []
 
     def answers(prompt: str) -> str:
@@ -78,7 +78,7 @@ def test_row_73_a_person_at_the_prompt_is_asked_once(
     place = Project.at(project)
     ask_for_files(place, LineScreen())
     assert [one.path for one in IncludeApprovals(home).all()] == [
-        str(Path(os.environ["HOME"], "passwords.txt"))
+        str(Path(os.environ["HOME"], "journal.txt"))
     ][:kept]
     ask_for_files(place, LineScreen())
     assert len(asked) == 2 - kept

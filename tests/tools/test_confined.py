@@ -55,7 +55,7 @@ def test_a_note_is_found_by_its_bare_name_and_any_other_file_in_the_working_fold
 async def test_a_path_that_is_refused_is_told_with_the_tool_that_asked_for_it(place: Place) -> None:
     limits = GuardLimits(READING, (place.root,), (), ())
     agent = Guard(standard(), place.context(), limits, Sandbox(), "extract_memories")
-    secret = place.outside / "secret.txt"
+    secret = place.outside / "outside.txt"
     secret.write_text("not for you")
     assert (await use(agent, "Read", file_path=str(secret))).is_error
     (denial,) = agent.denials

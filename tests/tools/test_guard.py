@@ -106,7 +106,7 @@ def field(place: Place) -> Iterator[Field]:
     (place.home / "projects" / "-other").mkdir()
     (place.home / "projects" / "-other" / "s.jsonl").write_text("secret-other")
     (place.home / "credentials").write_text("secret-home")
-    (place.outside / "secret.txt").write_text("secret-outside")
+    (place.outside / "outside.txt").write_text("secret-outside")
     with listening(place.outside) as ears:
         found = Field(place, ears)
         found.mark.write_text(
@@ -285,9 +285,9 @@ async def test_the_shell_reads(place: Place) -> None:
         "cat .env",
         "cat <home>/credentials",
         "cat <home>/projects/-other/s.jsonl",
-        "cat <outside>/secret.txt",
-        "cat ../outside/secret.txt",
-        "cat link/secret.txt",
+        "cat <outside>/outside.txt",
+        "cat ../outside/outside.txt",
+        "cat link/outside.txt",
         "grep -r secret- / <base> .",
         "find <base> -name 's*'",
         "ls -laR <user>",
@@ -460,7 +460,7 @@ def placed(place: Place, path: str) -> str:
 def traps(place: Place) -> None:
     (place.memory / "K.md").write_text("k")
     (place.memory / "link").symlink_to(place.outside)
-    (place.memory / "file-link.md").symlink_to(place.outside / "secret.txt")
+    (place.memory / "file-link.md").symlink_to(place.outside / "outside.txt")
     (place.memory / "dangling.md").symlink_to(place.outside / "made.md")
     (place.memory / "loop").symlink_to("loop")
     (place.memory / "twolinks").symlink_to("link")
@@ -470,13 +470,13 @@ def traps(place: Place) -> None:
 
 
 READS = [
-    "<outside>/secret.txt", "../outside/secret.txt", "link/secret.txt", "file-link",
+    "<outside>/outside.txt", "../outside/outside.txt", "link/outside.txt", "file-link",
     "<user>/.ssh/id_rsa", "~/.ssh/id_rsa", ".env", "./.env", "sub/../.env", "sub/.env.local",
     "<root>/.ENV", "id_rsa.bak", ".git/config", "<home>/credentials", "<home>/settings.json",
-    "<home>/projects/-other/s.jsonl", "<project>/../-other/s.jsonl", "<memory>/link/secret.txt",
+    "<home>/projects/-other/s.jsonl", "<project>/../-other/s.jsonl", "<memory>/link/outside.txt",
     "<memory>/file-link.md", "<memory>/../../-other/s.jsonl", "/etc/passwd", "/proc/self/environ",
     "/proc/self/root/etc/passwd", "/proc/1/cwd", "/dev/zero", "/", "..", "<root>-evil/x",
-    "<memory>/pipe.md", "a\0b", "", "<home>", "<user>", "\uff0e\uff0e/outside/secret.txt",
+    "<memory>/pipe.md", "a\0b", "", "<home>", "<user>", "\uff0e\uff0e/outside/outside.txt",
     "/proc/self/fd/0", "<root>/../outside", "file:///etc/passwd", "<project>/../../credentials",
 ]  # fmt: skip
 
@@ -488,7 +488,7 @@ async def test_reads_stay_in_their_folders(place: Place, tool: str, key: str) ->
     with field(place) as ground:
         traps(place)
         (place.root / "link").symlink_to(place.outside)
-        (place.root / "file-link").symlink_to(place.outside / "secret.txt")
+        (place.root / "file-link").symlink_to(place.outside / "outside.txt")
         (place.root / "sub").mkdir()
         (place.root / "sub" / ".env.local").write_text("secret-sub")
         (place.root / "id_rsa.bak").write_text("secret-bak")
@@ -512,7 +512,7 @@ async def test_searches_from_above_leave_secrets_and_other_projects_out(place: P
             context = place.context(environ={"PATH": path}, cwd=place.base)
             agent = Guard(standard(), context, limits, NO_SANDBOX)
             found = await use(agent, "Grep", pattern="secret-", output_mode="content")
-            assert found.text.endswith("secret.txt:1:secret-outside")
+            assert found.text.endswith("outside.txt:1:secret-outside")
             assert len(found.text.splitlines()) == 1
         every = (await use(agent, "Glob", pattern="**")).text
         assert "MEMORY.md" not in every  # below home, and not asked for by its own folder
@@ -604,12 +604,12 @@ async def test_one_file_alone_may_be_written(place: Place) -> None:
 
 async def test_a_hard_link_inside_does_not_change_the_outside_file(place: Place) -> None:
     with field(place):
-        os.link(place.outside / "secret.txt", place.memory / "hard.md")
+        os.link(place.outside / "outside.txt", place.memory / "hard.md")
         agent = guard(place)
         path = str(place.memory / "hard.md")
         await use(agent, "Read", file_path=path)
         await use(agent, "Edit", file_path=path, old_string="outside", new_string="changed")
-        assert (place.outside / "secret.txt").read_text() == "secret-outside"
+        assert (place.outside / "outside.txt").read_text() == "secret-outside"
 
 
 async def test_no_race_leads_out(place: Place, scale: Scale) -> None:
@@ -644,7 +644,7 @@ async def test_no_race_leads_out(place: Place, scale: Scale) -> None:
                 path = str(inner / f"f{number % 50}.md")
                 found = await use(agent, "Write", file_path=path, content="x")
                 written += not found.is_error
-                stolen = await use(agent, "Read", file_path=str(inner / "secret.txt"))
+                stolen = await use(agent, "Read", file_path=str(inner / "outside.txt"))
                 assert "secret-outside" not in stolen.text
         finally:
             over.set()
@@ -657,9 +657,9 @@ async def test_a_link_put_in_the_way_between_look_and_use_is_refused(place: Plac
     with field(place) as ground:
         inner = place.memory / "d"
         inner.mkdir()
-        (inner / "secret.txt").write_text("mine")
+        (inner / "outside.txt").write_text("mine")
         files = guard(place).files
-        found, target = files.find(str(inner / "secret.txt")), files.target(str(inner / "new.md"))
+        found, target = files.find(str(inner / "outside.txt")), files.target(str(inner / "new.md"))
         inner.rename(place.memory / "aside")
         inner.symlink_to(place.outside)
         before = ground.watched()

@@ -185,6 +185,54 @@ def test_every_link_and_every_filter_answers(site: Site) -> None:
     assert not site.wrong, "\n".join(site.wrong[:40])
 
 
+class Forms(HTMLParser):
+    """The forms of a page that are sent by POST: where to, and what they hold."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str]]] = []
+        self._open = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag == "form":
+            self._open = given.get("method", "get").lower() == "post"
+            if self._open:
+                self.found.append((given.get("action", ""), {}))
+        elif self._open and tag in ("input", "textarea", "select", "button") and "name" in given:
+            self.found[-1][1].setdefault(given["name"], given.get("value", ""))
+        if action := given.get("formaction") or given.get("hx-post"):
+            held = dict(self.found[-1][1]) if self._open else {}
+            self.found.append((action, held))
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = self._open and tag != "form"
+
+
+def test_every_form_answers_whatever_it_is_sent(site: Site) -> None:
+    """Each as it stands, empty, and with each of its fields wrong; the page goes on."""
+    screens = [one for one in FILTERS if "*" not in one]
+    screens += [f"/sessions/{site.session}"]
+    links = [link for one in screens for link in Links(site.ask("GET", one)[1]).found]
+    screens += sorted({one for one in links if re.match(r"/memories/[^?]+\.md$", one)})[:2]
+    forms = [form for one in screens for form in Forms(site.ask("GET", one)[1]).found]
+    shapes = {re.sub(r"/[^/]*\d[^/]*", "/*", urlsplit(action).path) for action, _ in forms}
+    assert len(shapes) >= 8, shapes
+    later = re.compile("forget|close|stop|dream/run|mend|doctor|sync|prune|remove|forms")
+    for action, held in sorted(forms, key=lambda one: bool(later.search(one[0]))):
+        if not action.startswith("/"):
+            continue
+        site.ask("POST", action)
+        for name in held:
+            for value in ("", "\0", "\ud800", "-1", "a" * 3000, "../../x"):
+                body = urlencode({**held, name: value}, errors="surrogatepass")
+                site.ask("POST", action, body)
+        site.ask("POST", action, urlencode(held, errors="surrogatepass"))
+    assert site.ask("GET", "/memories")[0] == 200
+    assert not site.wrong, "\n".join(site.wrong[:40])
+
+
 def test_no_action_of_the_page_imports_from_the_working_folder(site: Site) -> None:
     ran = hostile(site.project)
     for way in ("/health", "/savings", "/team", "/fleet", "/recall?q=port", "/health/mend"):

@@ -30,7 +30,7 @@ def test_savings_say_what_replay_says(page: Page, run: Run) -> None:
     text = page.settled("/savings?policy=collapse").text
     (file,) = page.desk.library.sessions()
     (told,) = run("replay", file.id, "--policy", "collapse", "--json").json()
-    spent = told["cost"] + told["recovery"] + told["refind"]
+    spent = told["billed"]
     shown = words(text)
     assert f"{short_number(told['naive_cost'])} units" in shown
     assert f"{short_number(spent)} units" in shown
@@ -102,7 +102,14 @@ def test_sums_and_sorting_over_several(page: Page) -> None:
     asked = page.desk.savings.stale("collapse", 9, time.time())
     assert [name for name, _ in asked] == ["00000001", "00000002", "00000003"]
     found = [
-        {**figures, "session": name, "naive_cost": 1_000, "cost": cost, "recovery": 0, "refind": 0}
+        {
+            **figures,
+            "session": name,
+            "naive_cost": 1_000,
+            "billed": cost,
+            "recovery": 0,
+            "refind": 0,
+        }
         for (name, _), cost in zip(asked, (100, 500, 1_200), strict=True)
     ]
     page.desk.savings.take("collapse", asked, found)

@@ -3,7 +3,8 @@
 An item is one memory. Its text (the member `text`, `content`, `memory` or `data`) stands first, so
 that it is found and read like any other; everything else of it follows as JSON, so that it comes
 back as it was put. Searching is ours: by words, best first. A secret is refused with `SecretFound`.
-There is no expiry.
+An item that orders to override, leak, hide or run waits for review: `get` returns it, while search
+and sessions do not. There is no expiry.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from reverie.errors import NotFound
 
 if TYPE_CHECKING:
     from reverie.memory.memory import Memory
-    from reverie.memory.values import Found
+    from reverie.memory.values import Found, Pending
 
 TEXTS = ("text", "content", "memory", "data")
 _REST = re.compile(r"(?:\n\n|^)```json\n(.*)\n```$", re.DOTALL)
@@ -53,7 +54,7 @@ class ReverieStore(BaseStore):
     """The store of a graph, in one memory; `memory=` says which."""
 
     def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+        self._memory = memory.__as_model__("store")
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         return [self._run_op(op) for op in ops]
@@ -66,6 +67,9 @@ class ReverieStore(BaseStore):
     def _run_op(self, op: Op) -> Result:
         if isinstance(op, GetOp):
             found = self._find_item(op.namespace, op.key)
+            waiting = self._waiting(op.namespace, op.key)
+            if waiting and (found is None or waiting[-1].at >= found[0].saved):
+                return _item(waiting[-1].text, waiting[-1].at)
             return found[1] if found else None
         if isinstance(op, PutOp):
             return self._put(op)
@@ -78,8 +82,15 @@ class ReverieStore(BaseStore):
             found = self._memory.get(_name(namespace, key))
         except NotFound:
             return None
-        item = _item(found)
+        item = _item(found.text, found.saved)
         return (found, self._set_created(found, item)) if item is not None else None
+
+    def _waiting(self, namespace: tuple[str, ...], key: str) -> list[Pending]:
+        return [
+            one
+            for one in self._memory.pending()
+            if (item := _item(one.text, one.at)) and (item.namespace, item.key) == (namespace, key)
+        ]
 
     def _set_created(self, found: Found, item: Item) -> Item:
         steps = self._memory.history(found.file)
@@ -92,6 +103,8 @@ class ReverieStore(BaseStore):
         if op.value is None:
             if known:
                 self._memory.remove(known[0].file)
+            for one in self._waiting(op.namespace, op.key):
+                self._memory.reject(one.id)
             return
         body = _body(op.namespace, op.key, op.value)
         if known:
@@ -106,7 +119,7 @@ class ReverieStore(BaseStore):
         fits = [
             (found, item)
             for found in every
-            if (item := _item(found)) is not None
+            if (item := _item(found.text, found.saved)) is not None
             and item.namespace[: len(op.namespace_prefix)] == op.namespace_prefix
             and _fits(item.value, op.filter or {})
         ]
@@ -118,7 +131,8 @@ class ReverieStore(BaseStore):
             )
 
     def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
-        known = {item.namespace for one in self._memory.list() if (item := _item(one)) is not None}
+        every = (_item(one.text, one.saved) for one in self._memory.list())
+        known = {item.namespace for item in every if item is not None}
         wanted = op.match_conditions or ()
         fits = [ns for ns in known if all(_matches(one, ns) for one in wanted)]
         cut = sorted({ns[: op.max_depth] for ns in fits})
@@ -141,9 +155,9 @@ def _body(namespace: tuple[str, ...], key: str, value: Mapping[str, Any]) -> str
     return f"{text}\n\n```json\n{dumps(about, ensure_ascii=False)}\n```".strip()
 
 
-def _item(found: Found) -> Item | None:
+def _item(text: str, saved: float) -> Item | None:
     """The item that a memory is; None where it is a memory of another kind."""
-    rest = _REST.search(found.text.strip())
+    rest = _REST.search(text.strip())
     if rest is None:
         return None
     try:
@@ -153,8 +167,8 @@ def _item(found: Found) -> Item | None:
     except (JSONDecodeError, KeyError, TypeError, ValueError):
         return None
     if named:
-        value = {str(named): found.text.strip()[: rest.start()], **value}
-    at = datetime.fromtimestamp(found.saved, UTC)
+        value = {str(named): text.strip()[: rest.start()], **value}
+    at = datetime.fromtimestamp(saved, UTC)
     return Item(value=value, key=key, namespace=namespace, created_at=at, updated_at=at)
 
 

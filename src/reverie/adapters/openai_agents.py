@@ -20,6 +20,7 @@ from agents.run_config import CallModelData, ModelInputData
 from agents.tool import ToolOutputImage, ToolOutputText
 
 from reverie.context.conversations import Conversations, FitterOptions, Value, pictures_in, said_in
+from reverie.world import Notice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from reverie.memory.memory import Memory
     from reverie.toolbox.toolset import Offer
-    from reverie.world import Notice
 
 __all__ = ["ReverieSession"]
 
@@ -51,6 +51,7 @@ class ReverieSession(SessionABC):
         self.session_id = session.session_id
         self.session_settings = session.session_settings
         self._session = session
+        self._fitted = False
         self._conversations: Conversations[Any] = Conversations(
             memory=memory, learns=learns, names=names, on_notice=on_notice, options=options
         )
@@ -77,6 +78,7 @@ class ReverieSession(SessionABC):
 
     async def fit(self, data: CallModelData[Any]) -> ModelInputData:
         """`call_model_input_filter`: the items to send in place of these."""
+        self._fitted = True
         given, agent = data.model_data, data.agent
         tools = [tool for tool in agent.tools if isinstance(tool, FunctionTool)]
         sent = await self._conversations.aio.fit(
@@ -97,6 +99,10 @@ class ReverieSession(SessionABC):
         await self._session.add_items(items)
         last = cast("Value", items[-1]) if items else {}
         if last.get("role") == "assistant":  # a turn is over
+            if not self._fitted:
+                text = "requests are not trimmed: pass run_config=session.run_config() to the run"
+                self._conversations.say(Notice("fit", text, "warning"))
+            self._fitted = True  # it is said once
             await self._conversations.aio.learn(await self._session.get_items())
 
     async def pop_item(self) -> TResponseInputItem | None:

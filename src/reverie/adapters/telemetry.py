@@ -23,6 +23,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 import reverie
 from reverie import observer
+from reverie.errors import NotAvailable
 from reverie.observer import ObservedConversation, WorkKind
 from reverie.session.budget import weight
 from reverie.transcript.blocks import Block, text_of
@@ -30,6 +31,7 @@ from reverie.transcript.records import (
     AssistantMessage,
     Entry,
     ForkEnded,
+    HeadSet,
     RequestRefused,
     Sent,
     TurnEnded,
@@ -74,7 +76,11 @@ def from_environment(wanted: str) -> Telemetry:
 
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         configurator: Any = _OTelSDKConfigurator()
-        configurator.configure()
+        try:
+            configurator.configure()
+        except (RuntimeError, ValueError, ImportError) as error:
+            do = "Install the exporter's package, or set OTEL_TRACES_EXPORTER=none"
+            raise NotAvailable(f"OpenTelemetry cannot be set up: {error}", do=do) from error
     return enable(texts=wanted == "texts")
 
 
@@ -86,6 +92,8 @@ class _ConversationSpans:
     sent: float = 0.0
     last: float = 0.0
     said: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    model: str = ""  # that is asked
+    calls: dict[str, tuple[str, float]] = field(default_factory=dict[str, tuple[str, float]])
 
 
 class Telemetry:
@@ -124,8 +132,11 @@ class Telemetry:
             case UserMessage() as said:
                 if known.span is None and (of.agent or said.origin == "user"):
                     known.span = self._began(of, entry.at)
+                self._record_results(known, said.blocks, entry.at)
                 if self._texts:
                     known.said.append({"role": "user", "parts": list(_parts(said.blocks))})
+            case HeadSet() as head:
+                known.model = head.model
             case Sent():
                 known.sent = entry.at
             case AssistantMessage() as answer:
@@ -223,9 +234,22 @@ class Telemetry:
             span.set_attribute(GEN_AI_OUTPUT_MESSAGES, _json(said))
             known.said = []
         span.end(_ns(at))
+        calls = [one for one in answer.blocks if one.type == "tool_use"]
+        known.calls = {one.call: (one.get("name"), at) for one in calls}
         known.sent = 0.0
         self._duration.record(max(0.0, at - begun), {**about, SOURCE: of.source})
         self._record_usage(usage, of, about, of.source)
+
+    def _record_results(
+        self, known: _ConversationSpans, blocks: Iterable[Block], at: float
+    ) -> None:
+        """A tool ran from the answer that called it to the message with its result."""
+        for block in blocks:
+            called = known.calls.pop(block.call, None) if block.type == "tool_result" else None
+            if called is not None:
+                about = {GEN_AI_OPERATION_NAME: "execute_tool", GEN_AI_TOOL_NAME: called[0]}
+                about[GEN_AI_TOOL_CALL_ID] = block.call
+                self._span(f"execute_tool {called[0]}", known, called[1], about).end(_ns(at))
 
     def _record_failure(
         self, of: ObservedConversation, known: _ConversationSpans, error: str, at: float
@@ -243,8 +267,9 @@ class Telemetry:
         about: dict[str, Any],
         begun: float,
     ) -> Span:
-        model = about.get(GEN_AI_RESPONSE_MODEL, "")
+        model = known.model or about.get(GEN_AI_RESPONSE_MODEL, "")
         more = {**about, GEN_AI_CONVERSATION_ID: of.session, SOURCE: of.source}
+        more[GEN_AI_REQUEST_MODEL] = model or "unknown"
         return self._span(f"chat {model}".strip(), known, begun, more, SpanKind.CLIENT)
 
     # --- metrics
@@ -307,9 +332,12 @@ GEN_AI_INPUT_MESSAGES = "gen_ai.input.messages"
 GEN_AI_OPERATION_NAME = "gen_ai.operation.name"
 GEN_AI_OUTPUT_MESSAGES = "gen_ai.output.messages"
 GEN_AI_PROVIDER_NAME = "gen_ai.provider.name"
+GEN_AI_REQUEST_MODEL = "gen_ai.request.model"
 GEN_AI_RESPONSE_FINISH_REASONS = "gen_ai.response.finish_reasons"
 GEN_AI_RESPONSE_ID = "gen_ai.response.id"
 GEN_AI_RESPONSE_MODEL = "gen_ai.response.model"
+GEN_AI_TOOL_CALL_ID = "gen_ai.tool.call.id"
+GEN_AI_TOOL_NAME = "gen_ai.tool.name"
 GEN_AI_TOKEN_TYPE = "gen_ai.token.type"
 GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS = "gen_ai.usage.cache_creation.input_tokens"
 GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS = "gen_ai.usage.cache_read.input_tokens"

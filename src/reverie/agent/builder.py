@@ -35,7 +35,7 @@ from reverie.providers.selection import model_for
 from reverie.session.attachments import Attachments
 from reverie.session.compaction import looked_up
 from reverie.session.context import path_rules
-from reverie.session.extraction.drafts import LoggingFiles, log_tools
+from reverie.session.extraction.daily_log import LoggingFiles, log_tools
 from reverie.session.hooks import Hooks, hooks_for
 from reverie.session.library import SessionLibrary
 from reverie.session.open_memory import session_memory

@@ -186,4 +186,4 @@ def new_file(save: DraftWrite) -> str | None:
         )
     except ReverieError:
         return None
-    return made.text
+    return (made.with_value(found.said, entries.FROM) if found.said else made).text

@@ -28,10 +28,11 @@ from reverie.embedded.sentences import (
 )
 from reverie.text.cues import Cue, compile_phrase, read_cues, read_table
 from reverie.topics.entry import Type, sort_of
-from reverie.topics.novelty import PassageIndex, RepetitionMatch, content, is_said, negates
+from reverie.topics.novelty import content, negates
 
 PACKAGE = "reverie.embedded"
 MAX = 6  # things kept of one message
+_EXACT = pattern(r"[\w./@-]*[_./@\d-][\w./@-]*\w|\w+_|_\w+|\d+")  # ids, paths, prefixes
 ALONE = (
     300  # characters of a message that says one thing; the longest of asks.jsonl's dev half: 122
 )
@@ -96,7 +97,6 @@ def find_facts(turns: Sequence[UserTurn], known: Iterable[str] = ()) -> list[Ext
         read, talk = _read(turn, talk)
         found.append([one for one in read if not never(one)])
     texts = list(known) if any(found) else []
-    told = PassageIndex(("", text) for text in texts)
     out: list[ExtractedFact] = []
     for mine in found:
         kept: list[ExtractedFact] = []
@@ -104,18 +104,10 @@ def find_facts(turns: Sequence[UserTurn], known: Iterable[str] = ()) -> list[Ext
             others = [other for other in (*out, *kept) if other.days == one.days]
             again = any(says(other.rule, one.rule) for other in others)
             dated = all(any(day in text for text in texts) for day in one.days)
-            if one.topic or not (again or (dated and _is_told(one, told))):
+            if one.topic or not (again or (dated and any(says(text, one.rule) for text in texts))):
                 kept.append(one)
         out += kept[:MAX]
     return conventions.latest(out)
-
-
-def _is_told(found: ExtractedFact, told: PassageIndex) -> bool:
-    """Whether some texts say it already."""
-    about = content(found.rule)
-    match = told.best(about)
-    same = is_said(about, match) and match.negated == negates(found.rule)
-    return same and told.has_numbers(about, about)
 
 
 def _read(turn: UserTurn, talk: ConventionState) -> tuple[list[ExtractedFact], ConventionState]:
@@ -285,9 +277,8 @@ def _finish(found: ExtractedFact, turn: UserTurn, behind: Sequence[Sentence]) ->
 
 
 def says(other: str, text: str) -> bool:
-    """Whether a passage says what a text says, in the same or other words."""
+    """Whether a passage has every word that a text says: one word more may be another fact."""
     mine, theirs = content(text), content(other)
-    if not mine or any(word[0].isdigit() for word in mine - theirs):
-        return False  # a number or a date has no other words
-    share = len(mine & theirs) / len(mine)
-    return is_said(mine, RepetitionMatch(share)) and negates(other) == negates(text)
+    if not mine or not mine <= theirs or negates(other) != negates(text):
+        return False
+    return not set(_EXACT.findall(text)) - set(_EXACT.findall(other))

@@ -11,14 +11,14 @@ beginning of each message is read. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from reverie.embedded.history import LOOKED_AT
 from reverie.text.markdown import spans
 from reverie.text.safety import strip
 from reverie.topics.entry import Type
-from reverie.transcript.messages import HEAD
+from reverie.transcript.messages import HEAD, SentBlock
 from reverie.transcript.tasks import ExtractTask
 from reverie.wire.request import Request
 
@@ -132,17 +132,23 @@ def pattern(text: str) -> re.Pattern[str]:
 
 def turns(request: Request, task: ExtractTask) -> list[UserTurn]:
     """The new messages of the user, in their order."""
-    times = dict(task.times)
-    found: dict[str, list[str]] = {}
+    new: list[SentBlock] = []
     for message in request.messages():
         for piece in message.pieces:
             if piece.source == task.since and task.since:
-                found.clear()
-            elif message.role != "user" or piece.source not in times or piece.source == HEAD:
-                continue
-            elif piece.block.type == "text":
-                typed = _strip_frames(piece.block.get("text"))
-                found.setdefault(piece.source, []).append(typed[:LOOKED_AT])
+                new.clear()
+            elif message.role == "user":
+                new.append(piece)
+    return typed_turns(new, dict(task.times))
+
+
+def typed_turns(pieces: Iterable[SentBlock], times: Mapping[str, float]) -> list[UserTurn]:
+    """What the user typed in these blocks, by message; `times` are of the user's messages."""
+    found: dict[str, list[str]] = {}
+    for piece in pieces:
+        if piece.source in times and piece.source != HEAD and piece.block.type == "text":
+            typed = _strip_frames(piece.block.get("text"))
+            found.setdefault(piece.source, []).append(typed[:LOOKED_AT])
     return [user_turn(one, "\n".join(texts), times[one]) for one, texts in found.items()]
 
 

@@ -31,7 +31,7 @@ from reverie.interception.scan import LIST, RequestBody, ScanCache, scan_body
 from reverie.light import dataclass
 from reverie.toolbox.toolset import READ_BACK, reading_back
 from reverie.transcript.blocks import dump, parse
-from reverie.wire.forms import definition, tool_name
+from reverie.wire.forms import definition, tool_name, with_cache_mark
 from reverie.wire.lists import Format
 from reverie.wire.reply import as_reply
 from reverie.world import Notice, Say
@@ -209,13 +209,15 @@ class WrappedClient:
             about = reading_back(None)
             offered = [*offered, definition(about.name, about.description, about.schema, form)]
         fitted: Fitted[Any] | None = None
+        marks = rules.policy != "off" and form == "messages" and not body.marks
         if rules.policy != "off":
-            marks = form == "messages" and not _is_marked(value)
             model = str(value.get("model") or "")
             fitted = fit(messages, model=model, tools=offered, policy=rules.policy, marks=marks)
         going = {**value, LIST[form]: list(fitted) if fitted is not None else messages}
         if offered:
             going["tools"] = offered
+        if marks:
+            going |= _marked_head(going)
         names = frozenset({READ_BACK} if ours else ())
         with self._turn:
             self.requests += 1
@@ -275,9 +277,16 @@ def _list(found: object) -> list[Any]:
     return cast("list[Any]", found) if isinstance(found, list) else []
 
 
-def _is_marked(value: Mapping[str, Any]) -> bool:
-    head = {k: value.get(k) for k in ("system", "tools", decisions.MARK)}
-    return decisions.MARK in value or f'"{decisions.MARK}"' in dump(head)
+def _marked_head(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The end of the system prompt, or of the tools where there is none, with a cache mark."""
+    system = with_cache_mark({"content": value.get("system")})
+    if system is not None:
+        return {"system": system["content"]}
+    tools = [*_list(value.get("tools"))]
+    if tools and isinstance(tools[-1], dict):
+        tools[-1] = {**tools[-1], decisions.MARK: {"type": "ephemeral"}}
+        return {"tools": tools}
+    return {}
 
 
 class WrappedExchange:

@@ -26,6 +26,7 @@ from reverie.topics.entry import TopicFile, is_index, is_topic, sort_of, summary
 if TYPE_CHECKING:
     from reverie.memory.memory import Memory
     from reverie.session.open_memory import OpenMemory
+    from reverie.store.memory_store import SaveOutcome
     from reverie.topics.versions import Origin
 
 Author: TypeAlias = "Callable[..., Origin]"
@@ -82,7 +83,7 @@ class MemoryFiles:
                 raise CommandRefused(f"File {path} already exists")
             try:
                 data = _new(key, _name(key), text)
-                one.store.save(key, data, origin("save"), exclusive=True)
+                _check_saved(one.store.save(key, data, origin("save"), exclusive=True))
             except Changed:
                 raise CommandRefused(f"File {path} already exists") from None
         return f"File created successfully at: {path}"
@@ -299,14 +300,23 @@ def _put(origin: Author, one: OpenMemory, key: str, text: str) -> None:
         made = topic.with_value(summary_of(text), "description")
     head = made.data[: len(made.data) - len(old)]
     data = head + _encode_text(text)
-    one.store.save(key, data, origin("edit"), expect=digest(topic.data))
+    _check_saved(one.store.save(key, data, origin("edit"), expect=digest(topic.data)))
+
+
+def _check_saved(done: SaveOutcome) -> None:
+    if done.queued is not None:
+        raise CommandRefused(
+            f"Not saved yet: it reads like an instruction ({done.queued.reason}), so it waits for "
+            "the person's look (`reverie memory review`). Tell them."
+        )
 
 
 def _move(origin: Author, one: OpenMemory, source: str, target: str) -> None:
     """The new file first: cut off between the two, the text is there twice, never not at all."""
     data = one.store.folder.bytes_of(source)
     try:
-        one.store.save(target, data, origin("save", f"was {source}"), exclusive=True)
+        made = origin("save", f"was {source}")
+        one.store.save(target, data, made, exclusive=True, reviewed=True)  # its words are not new
     except Changed:
         where = f"{ROOT}/{_name(target)}"
         raise CommandRefused(f"The destination {where} already exists") from None

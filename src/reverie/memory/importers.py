@@ -7,6 +7,8 @@ line in the index, and what commands or tells of the user waits for review, a bo
 time. All that one export brings is one step, which one undo takes back. Run again, it goes on
 where it was stopped, since what is here is not kept twice.
 
+Where an export has several users, each one's memories go to that user's own part of the project.
+
 Read are exports of mem0, Letta and LangGraph, and what Claude, Codex, Gemini and AGENTS.md keep in
 Markdown; a list of any length piece by piece. What has no text is passed on and counted too.
 """
@@ -17,6 +19,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -65,6 +68,8 @@ class ForeignMemory:
     ident: str = ""
     about: str = ""  # whose it is there, in a few words
     kind: str = ""  # what sort of memory that system calls it
+    user: str = ""  # the end user whose it is, where it names one
+    is_agents: bool = False  # what an agent is to be, not who the user is
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +183,7 @@ class MemoryImport:
     def _build_topic(self, one: ForeignMemory, text: str, mark: bytes) -> TopicFile | ImportOutcome:
         title = title_of(text)
         kind = one.kind if one.kind in entries.TYPES else sort_of(text)
+        kind = "reference" if one.is_agents and kind in ("user", "feedback") else kind
         key = entries.key_for(title, kind)
         if self.memories.folder.exists(key) or key in self._taken:
             key = f"{key.removesuffix('.md')}_{mark.hex()[:8]}.md"
@@ -201,8 +207,9 @@ class MemoryImport:
         return why
 
     def _save_memory(self, one: ForeignMemory, made: TopicFile) -> ImportOutcome:
-        origin, text = self._origin(one), made.body.strip()
-        waits = () if self.trusted else self.memories.waits(made.key, made.data)
+        origin = self.memories.vouched(made.key, made.data, self._origin(one))
+        text, trusted = made.body.strip(), origin.trust is not Trust.UNTRUSTED
+        waits = () if trusted else self.memories.waits(made.key, made.data)
         if waits:
             why = "; ".join(found.rule for found in waits)
             if self._waiting >= MAX_WAITING:
@@ -218,7 +225,7 @@ class MemoryImport:
                 made.key, made.data, origin, exclusive=True, group=self._group, queues=False
             )
             keep_time(self.memories, made.key, int(one.at * 1_000_000_000))
-        return ImportOutcome(text, KEPT if self.trusted else UNVERIFIED, "", made.key)
+        return ImportOutcome(text, KEPT if trusted else UNVERIFIED, "", made.key)
 
 
 def _of(text: str, error: ReverieError) -> ImportOutcome:
@@ -252,6 +259,17 @@ def read_export(system: str, path: Path) -> Iterator[ForeignMemory]:
         yield from _letta(path)
     else:
         yield from map(_item, items_in(path))
+
+
+def read_by_user(system: str, path: Path) -> Iterator[tuple[str, Iterator[ForeignMemory]]]:
+    """The memories in an export by the user whose they are; all under "" where there is one."""
+    users: set[str] = set()
+    with suppress(ImportFailed):  # it is told where the memories are read
+        users.update(one.user for one in read_export(system, path))
+    parts = sorted(users) if len(users - {""}) > 1 else [""]
+    for user in parts:
+        every = read_export(system, path)
+        yield user, every if len(parts) == 1 else (one for one in every if one.user == user)
 
 
 def items_in(path: Path) -> Iterator[Any]:
@@ -356,6 +374,8 @@ def _item(item: Any) -> ForeignMemory:
         str(found.get("id") or found.get("key") or ""),
         ", ".join(filter(None, (where, *whose))),
         str(kind or ""),
+        user := str(found.get("user_id") or ""),
+        not user and bool(found.get("agent_id")),
     )
 
 
@@ -412,7 +432,9 @@ def _letta(path: Path) -> Iterator[ForeignMemory]:
     for block in blocks:
         label = str(block.get("label") or "")
         text = str(block.get("value") or "").strip()
-        yield ForeignMemory(text, _time(block), str(block.get("id") or label), about, label)
+        ident = str(block.get("id") or label)
+        persona = label.startswith("persona")
+        yield ForeignMemory(text, _time(block), ident, about, label, is_agents=persona)
     for name in ("passages", "archival_memory", "archives"):
         yield from map(_item, _objects(found.get(name)))
     for agent in _objects(found.get("agents")):

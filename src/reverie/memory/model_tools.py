@@ -20,11 +20,10 @@ from reverie.text.format import cut_line, plural, utc_minute
 from reverie.text.safety import frame, neutralize_markup
 from reverie.toolbox.toolset import Offer, ToolAnswer, Toolset
 from reverie.topics.entry import TYPES
-from reverie.topics.trust import gives_orders
 
 if TYPE_CHECKING:
     from reverie.memory.memory import Memory
-    from reverie.memory.values import Change, Found
+    from reverie.memory.values import Change, Found, Saved
 
 SEARCH = "search_memory"
 REMEMBER = "remember"
@@ -98,7 +97,15 @@ def _give_found(memory: Memory, given: Mapping[str, Any]) -> ToolAnswer:
 
 def _keep(memory: Memory, given: Mapping[str, Any]) -> ToolAnswer:
     writer = memory.__as_model__(REMEMBER)
-    return ToolAnswer(str(writer.add(str(given["text"]), name=str(given.get("name") or ""))))
+    done = writer.add(str(given["text"]), name=str(given.get("name") or ""))
+    return ToolAnswer(_waiting(done) if done.outcome == "queued" else str(done))
+
+
+def _waiting(done: Saved) -> str:
+    return (
+        f"Not saved yet: it reads like an instruction ({_line(done.reason)}), so it waits for "
+        "the person's look (`reverie memory review`). Tell them."
+    )
 
 
 def model_tools(memory: Memory, *, client: str = "", read_only: bool = False) -> Toolset:
@@ -269,8 +276,6 @@ def _ask(memory: Memory, given: Mapping[str, Any]) -> str:
 def _remember(memory: Memory, given: Mapping[str, Any], who: str) -> str:
     trusted = given.get("source") != "elsewhere"
     text, file = str(given["text"]), str(given.get("replaces") or "")
-    if trusted and gives_orders(f"{given.get('name', '')}\n{text}"):
-        trusted = False  # a client that was fooled calls it the person's words
     writer = memory.__as_model__(REMEMBER, agent=who, is_trusted=trusted)
     if file:
         done = writer.update(file, text)
@@ -278,10 +283,7 @@ def _remember(memory: Memory, given: Mapping[str, Any], who: str) -> str:
         kind, name = str(given.get("type") or ""), str(given.get("name") or "")
         done = writer.add(text, type=kind, name=name)
     if done.outcome == "queued":
-        return (
-            f"Not saved yet: it reads like an instruction ({_line(done.reason)}), so it waits for "
-            "the person's look (`reverie memory review`). Tell them."
-        )
+        return _waiting(done)
     change = f"; undo_memory takes back change {done.change}" if done.change else ""
     return f"{done}{change}"
 

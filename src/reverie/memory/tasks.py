@@ -39,10 +39,11 @@ from reverie.session.extraction.past_sessions import (
     learn,
 )
 from reverie.session.extraction.run import ExtractionContext, guards_at
-from reverie.session.library import SessionLibrary, find_session, home_libraries
+from reverie.session.library import SessionLibrary, find_session
 from reverie.session.open_memory import find_memory
 from reverie.session.options import RequestHead
 from reverie.session.worker import worker_world
+from reverie.settings.schema import read_object
 from reverie.store import home as places
 from reverie.store import transaction
 from reverie.store.consolidation_lock import ConsolidationLock
@@ -120,9 +121,10 @@ def _record_finish(memories: MemoryStore, run: TaskRun) -> None:
 
 def roots(project: Project) -> Iterator[Path]:
     """The projects of a home whose own folder is still there."""
-    for owner, library in home_libraries(project):
-        library.close()
-        if owner and os.path.isdir(owner):
+    above = project.home / "projects"
+    for name in sorted(os.listdir(above)) if above.is_dir() else ():
+        owner = read_object(above / name / places.OWNER)[0].get("root")
+        if isinstance(owner, str) and os.path.isdir(owner):
             yield Path(owner)
 
 

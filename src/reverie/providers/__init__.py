@@ -13,8 +13,8 @@ __getattr__ = offered(
     __name__,
     {
         "anthropic": "AnthropicModel anthropic_model",
-        "capabilities": "LIFETIMES PRICES TABLE dollars merge_model_info money price_of "
-        "table_capabilities",
+        "billing": "Bill KINDS PRICES dollars fork_usage money price_of",
+        "capabilities": "LIFETIMES TABLE merge_model_info table_capabilities",
         "connection": "Connection LONGEST_WAIT OVERLOAD_PATIENCE Retries SdkErrors asked_wait "
         "persist",
         "embeddings": "BATCH LocalEmbeddings MAX_TOKENS MiniLM PACKAGE SIZE endpoint_embeddings "

@@ -1,11 +1,11 @@
-"""Abilities and prices of models, as data.
+"""Abilities of models, as data.
 
 What each provider and model can do, as data.
 
 One table, first row whose pattern fits the model's name; every row says where its
 numbers come from. What a provider's own models endpoint says goes over the table. A
 number that no source gives is left out, and SPEC §2's order finds the window. Prices are
-those of `prices`; where a model has none there, its provider's usual ones against an input.
+those of `billing`; where a model has none there, its provider's usual ones against an input.
 
 Sources:
   caching     Anthropic, "Prompt caching" (minimum lengths, 4 marks, 5 m and 1 h)
@@ -25,11 +25,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from reverie.light import dataclass
+from reverie.providers.billing import AUTOMATIC, price_of, relative
 from reverie.settings.catalog import Settings
 from reverie.transcript.blocks import Json
 from reverie.transcript.messages import context_window, family
-from reverie.transcript.records import Ttl, Usage
-from reverie.world import Capabilities, Prices
+from reverie.transcript.records import Ttl
+from reverie.world import Capabilities
 
 LIFETIMES: tuple[Ttl, ...] = ("5m", "1h")
 CLAUDE = Capabilities(
@@ -46,9 +47,6 @@ CLAUDE = Capabilities(
 FOURS = replace(CLAUDE, compaction=False, max_output=64_000, thinking=("budget",), efforts=False)
 FIVES = replace(CLAUDE, window=1_000_000, max_output=128_000)
 LIKE_CLAUDE = Capabilities(marks=4, lifetimes=LIFETIMES)  # other models behind the same API
-
-
-AUTOMATIC = Prices(write=1.0, write_long=1.0, short=600)  # caches by itself: writing is free
 
 
 PLAIN = Capabilities(prices=AUTOMATIC)
@@ -152,96 +150,3 @@ def in_force(
         learned=learned,
     )
     return replace(known, window=window)
-
-
-# --- What models cost, where their providers publish it: in dollars, and against each other.
-#
-# One table, first row whose pattern fits the model's name, in dollars for a million tokens. A
-# model that is not in it has no price here: nothing is guessed, and an answer without a price says
-# so. Prices change; these are what the providers' own pages said in November 2026.
-#
-# Sources: anthropic Anthropic, "Models & pricing" (5 m and 1 h writes cost 1.25 and 2 inputs)
-# openai OpenAI, "Pricing" (a read costs a tenth of an input, for older models more)
-
-
-MILLION = 1_000_000
-MARKED = Prices()  # Anthropic's, and what holds where a provider tells nothing
-
-LOCAL = Prices(read=0.0, write=1.0, write_long=1.0, output=1.0, short=3600)  # only time is spent
-KINDS = {"anthropic": MARKED, "openai": AUTOMATIC, "local": LOCAL}
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """Dollars for a million tokens."""
-
-    input: float
-    output: float
-    read: float
-    written: float = 0.0  # at the short lifetime of a cache entry
-    written_1h: float = 0.0
-
-    def of(self, usage: Usage) -> float:
-        """What so many tokens cost."""
-        short = usage.written - usage.written_1h
-        return (
-            usage.uncached * self.input
-            + usage.read * self.read
-            + short * self.written
-            + usage.written_1h * self.written_1h
-            + usage.output * self.output
-        ) / MILLION
-
-
-def _claude(given: float, output: float, read: float) -> Price:
-    return Price(given, output, read, given * 1.25, given * 2)
-
-
-def _openai(given: float, output: float, read: float) -> Price:
-    return Price(given, output, read, given, given)
-
-
-PRICES: tuple[tuple[str, Price], ...] = (
-    (r"claude-fable-5", _claude(10, 50, 1)),
-    (r"claude-opus-5-5", _claude(4, 20, 0.2)),
-    (r"claude-opus-5(-\d{8}|$)", _claude(5, 25, 0.5)),
-    (r"claude-sonnet-5", _claude(2, 10, 0.2)),
-    (r"claude-opus-4-5", _claude(5, 25, 0.5)),
-    (r"claude-sonnet-4-5", _claude(3, 15, 0.3)),
-    (r"claude-haiku-4-5", _claude(1, 5, 0.1)),
-    (r"gpt-5\.5(-\d{4}-\d{2}-\d{2}|$)", _openai(5, 30, 0.5)),
-    (r"gpt-5\.4(-\d{4}-\d{2}-\d{2}|$)", _openai(2.5, 15, 0.25)),
-    (r"gpt-5(\.1)?(-\d{4}-\d{2}-\d{2}|$)", _openai(1.25, 10, 0.125)),
-    (r"gpt-4\.1(-\d{4}-\d{2}-\d{2}|$)", _openai(2, 8, 0.5)),
-    (r"gpt-4o(-\d{4}-\d{2}-\d{2}|$)", _openai(2.5, 10, 1.25)),
-)
-
-
-def price_of(model: str) -> Price | None:
-    """The price of a model, by its name; None where none is known."""
-    name = family(model.rpartition(":")[2])
-    return next((price for pattern, price in PRICES if re.match(pattern, name)), None)
-
-
-def relative(price: Price, other: Prices) -> Prices:
-    """The same in units of one input token; lifetimes as `other` has them."""
-    return replace(
-        other,
-        read=round(price.read / price.input, 4),
-        write=round(price.written / price.input, 4),
-        write_long=round(price.written_1h / price.input, 4),
-        output=round(price.output / price.input, 4),
-    )
-
-
-def dollars(model: str, usage: Usage, *, free: bool = False) -> float | None:
-    """What the tokens cost; None where the model's price is not known."""
-    if free:
-        return 0.0
-    price = price_of(model)
-    return None if price is None else price.of(usage)
-
-
-def money(amount: float) -> str:
-    """An amount as people write it, with as many digits as it needs."""
-    return f"${amount:,.2f}" if amount >= 1 else f"${amount:.4f}"

@@ -15,13 +15,8 @@ from urllib.parse import quote, urlsplit
 
 from reverie.errors import AuthFailed, InvalidMessage, PromptTooLong
 from reverie.light import dataclass
-from reverie.providers.capabilities import (
-    LOCAL,
-    PLAIN,
-    in_force,
-    merge_model_info,
-    table_capabilities,
-)
+from reverie.providers.billing import LOCAL
+from reverie.providers.capabilities import PLAIN, in_force, merge_model_info, table_capabilities
 from reverie.providers.connection import (
     NO_KEY,
     TIMEOUT,

@@ -20,9 +20,23 @@ from reverie.settings.catalog import Settings
 from reverie.store.journal import BadLine, Journal
 from reverie.transcript.codec import decode
 from reverie.transcript.fold import apply, branch
-from reverie.transcript.records import AssistantMessage, Entry, ForkEnded, Sent, Started, Usage
+from reverie.transcript.records import (
+    AssistantMessage,
+    Entry,
+    ForkEnded,
+    HeadSet,
+    Sent,
+    Started,
+    Usage,
+)
 from reverie.transcript.view import EMPTY, View
-from reverie.wire.cache_breaks import CacheBreak, CacheBreakDetector, ChangedPart, watch_entries
+from reverie.wire.cache_breaks import (
+    CacheBreak,
+    CacheBreakDetector,
+    ChangedPart,
+    announcements,
+    watch_entries,
+)
 from reverie.wire.request import render
 
 NOTHING = Usage()
@@ -170,15 +184,18 @@ def _when_forked(
     entries: Sequence[Entry], leaf: str, at: float, watch: CacheBreakDetector
 ) -> tuple[View, CacheBreakDetector]:
     """The parent as it was when a fork started behind one of its entries."""
-    view = EMPTY
+    view, heads = EMPTY, list[str]()
     for entry in entries:
         if view.leaf == leaf and (entry.on_chain or entry.at > at):
             break
         record = entry.record
-        if isinstance(record, Sent):
+        if isinstance(record, HeadSet):
+            heads.append(record.reason)
+        elif isinstance(record, Sent):
             request = replace(render(view, record.source), marks=record.marks)
             same = request.parts() == record.parts
-            watch = watch.sent(request if same else record, entry.at, view.moved)
+            moved, heads = announcements(view, heads), []
+            watch = watch.sent(request if same else record, entry.at, moved)
         elif isinstance(record, AssistantMessage):
             watch, _ = watch.answered(record.usage, record.diagnostics, record.applied_edits)
         view = apply(view, entry)
@@ -188,20 +205,10 @@ def _when_forked(
 # --- sums
 
 
-def _sum(asked: Sequence[AnsweredRequest]) -> Usage:
-    return Usage(
-        sum(a.usage.uncached for a in asked),
-        sum(a.usage.read for a in asked),
-        sum(a.usage.written for a in asked),
-        sum(a.usage.output for a in asked),
-        sum(a.usage.written_1h for a in asked),
-    )
-
-
 def counts(asked: Sequence[AnsweredRequest], breaks: int, settings: Settings) -> dict[str, Any]:
     """The sums of some requests, and the hit rate and cost of those that are billed."""
-    usage = _sum(asked)
-    billed = _sum([one for one in asked if one.billed])
+    usage = sum((one.usage for one in asked), NOTHING)
+    billed = sum((one.usage for one in asked if one.billed), NOTHING)
     return {
         "requests": sum(a.requests for a in asked),
         **asdict(usage),

@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,21 +25,28 @@ from reverie.clients.proxy_address import ProxyAddress, known_token, object_in, 
 from reverie.embedded.model import EmbeddedModel
 from reverie.errors import PathRefused, ReverieError
 from reverie.memory.values import list_memories
+from reverie.observer import SystemClock
 from reverie.providers.anthropic import AnthropicModel
-from reverie.providers.capabilities import dollars, money
+from reverie.providers.billing import dollars, money
 from reverie.providers.connection import install_command
 from reverie.providers.openai import OpenAIModel
 from reverie.providers.selection import model_for
 from reverie.reports import home_files
+from reverie.session.budget import Budget, days
 from reverie.session.library import SessionLibrary, holder
 from reverie.session.open_memory import find_memory
 from reverie.settings.schema import read_object
+from reverie.settings.sources import settings_places
 from reverie.store import home as places
+from reverie.store.files import Folder
 from reverie.store.journal import BadLine, Journal, LineFault
 from reverie.store.lock import FileLock
+from reverie.store.memory_store import MemoryStore
 from reverie.store.project import Project, is_on
-from reverie.text.format import plural, size
+from reverie.store.rules import RuleStore
+from reverie.text.format import plural, size, utc_day
 from reverie.text.safety import line
+from reverie.topics.entry import is_index
 from reverie.transcript.blocks import text_block
 from reverie.transcript.fold import apply
 from reverie.transcript.records import Entry, HeadSet, UserMessage
@@ -270,6 +278,9 @@ def _memory(examined: DoctorRun) -> Iterator[Check]:
             return
         count, waiting = len(list_memories(memories)), len(memories.review.items())
         broken = memories.review.unreadable()
+        if memories.forgotten.unfinished():
+            do = "Forget the same words again"
+            yield Check("memory", "problem", "A forget was cut off: some words are left", do)
     told = f"{plural(count, 'memory', 'memories')} read"
     if broken:
         yield Check("memory", "problem", f"{told}; {broken[0]} in review cannot be read")
@@ -383,3 +394,60 @@ _CHECKS: dict[str, Callable[[DoctorRun], Iterator[Check]]] = {
     "clients": _clients,
     "keys": _keys,
 }
+
+
+# --- what ran unasked, who changed what is trusted, and who forgot what
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """One thing that was done: on which day (UTC), by whom, and what."""
+
+    day: str
+    who: str
+    what: str
+
+
+def audit(place: Project, now: float, back: int = 30) -> list[AuditRow]:
+    """Read the ledgers that exist: history, budget, rules, forgotten words, settings files."""
+    with find_memory(place, say_nothing) as memories:
+        rows = [*_memory_rows(memories, place.root)] if memories else []
+    rows += [*_spent_rows(place, now, back), *_settings_rows(place)]
+    first = utc_day(now - back * 86_400)
+    return sorted((one for one in rows if one.day >= first), key=lambda one: one.day, reverse=True)
+
+
+def _memory_rows(memories: MemoryStore, root: Path) -> Iterator[AuditRow]:
+    steps: dict[tuple[str, str, str], list[str]] = {}
+    for step in memories.history.log():
+        origin = step.origin
+        own = origin.agent in ("", "user") and origin.kind in ("save", "edit") and not origin.note
+        if not own and not is_index(step.key):
+            what = f"{origin.kind} ({origin.note})" if origin.note else origin.kind
+            who = origin.agent or origin.tool or "unknown"
+            steps.setdefault((utc_day(step.at), who, what), []).append(step.key)
+    for (day, who, what), keys in steps.items():
+        more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
+        yield AuditRow(day, who, f"{what}: {keys[0]}{more}")
+    for mark in memories.forgotten.marks():
+        state = "" if mark.done else ", cut off"
+        yield AuditRow(utc_day(mark.at), "user", f"forget: {mark.length} characters{state}")
+    for file, counts in RuleStore(memories, root).counts().items():
+        for day, events in counts.days.items():
+            told = ", ".join(f"{event} {count}" for event, count in sorted(events.items()))
+            yield AuditRow(day, "rules", f"{file}: {told}")
+
+
+def _spent_rows(place: Project, now: float, back: int) -> Iterator[AuditRow]:
+    with Folder(place.home) as home:
+        for one in days(Budget(home, place.settings, SystemClock()), now, back):
+            for source, calls in one.calls.items():
+                spent = f"{plural(calls, 'call')}, {one.weighted[source]:,.0f} weighted tokens"
+                yield AuditRow(one.day, source, f"ran unasked: {spent}")
+
+
+def _settings_rows(place: Project) -> Iterator[AuditRow]:
+    for kind, path in settings_places(home=place.home, root=place.root).items():
+        with suppress(OSError, KeyError):  # not there, or of a user without a name
+            day, who = utc_day(path.stat().st_mtime), path.owner()
+            yield AuditRow(day, who, f"changed {kind} settings: {path}")

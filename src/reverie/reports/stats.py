@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 
 from reverie.consolidation.lint import LintReport
-from reverie.errors import NotFound, StoreError
+from reverie.errors import NotFound, StoreError, WriteFailed
 from reverie.memory.check import check_memory, unworthy
 from reverie.observer import SystemClock
 from reverie.reports.session_index import DerivedDatabase
@@ -178,7 +178,8 @@ def _trend(
         noted = _memory_day(today, check_memory(memories, place), memories, mark)
         kept = [*(one for one in known if one.day != today), noted][-366:]
         rows = [json.dumps([n.day, n.score, n.memories, n.pollution, n.mark]) for n in kept]
-        folder.write(TREND, ("\n".join(rows) + "\n").encode())
+        with contextlib.suppress(WriteFailed):  # a full disk: it is worked out again
+            folder.write(TREND, ("\n".join(rows) + "\n").encode())
     return kept
 
 
@@ -355,8 +356,7 @@ class Savings:
 def _row(name: str, policy: str, stamp: str, one: Mapping[str, Any] | None) -> list[Any]:
     if one is None:
         return [name, policy, stamp, *(None for _ in _COLUMNS[3:])]
-    back = one["recovery"] + one["refind"]
-    spent, naive = one["cost"] + back, one["naive_cost"]
+    back, spent, naive = one["recovery"] + one["refind"], one["billed"], one["naive_cost"]
     lost = one["near"]["lost"] + one["far"]["lost"]
     numbers = [naive, spent, naive - spent, one["requests"], back, one["breaks"], lost]
     numbers += [one["facts"], one["facts_here"], one["summaries"], one["peak"]]

@@ -8,8 +8,9 @@ __getattr__ = offered(
     __name__,
     {
         "calls": "CallContext parse",
-        "literals": "clause_tokens compile_sentence table",
+        "literals": "clause_tokens table",
         "match": "CompiledRule breaks is_irrevocable says",
+        "prohibition": "compile_sentence",
         "rule": "RuleHead read",
         "rule_file": "FOLDER PackedRules index_of pack_rules rule_file_name rules_for_call",
         "rule_set": "RuleSet final_calls",

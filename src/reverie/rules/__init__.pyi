@@ -1,12 +1,12 @@
 from reverie.rules.calls import CallContext as CallContext
 from reverie.rules.calls import parse as parse
 from reverie.rules.literals import clause_tokens as clause_tokens
-from reverie.rules.literals import compile_sentence as compile_sentence
 from reverie.rules.literals import table as table
 from reverie.rules.match import CompiledRule as CompiledRule
 from reverie.rules.match import breaks as breaks
 from reverie.rules.match import is_irrevocable as is_irrevocable
 from reverie.rules.match import says as says
+from reverie.rules.prohibition import compile_sentence as compile_sentence
 from reverie.rules.rule import RuleHead as RuleHead
 from reverie.rules.rule import read as read
 from reverie.rules.rule_file import FOLDER as FOLDER

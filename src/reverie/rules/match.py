@@ -56,6 +56,12 @@ _BY_NAME = frozenset({"read", "write", "edit", "multiedit", "notebookedit", "gre
 
 _INFORMS = frozenset({"--version", "--help", "-V", "-h", "help", "version"})
 _SEARCHES = frozenset("grep egrep fgrep zgrep rg ag ack man which whereis type whatis".split())  # noqa: SIM905
+_PRINTS = frozenset(
+    "echo printf test [ [[ cat less more head tail wc sort uniq cut tr diff cmp jq yq ugrep "  # noqa: SIM905
+    "find fd fzf locate ls tree apropos info tldr say figlet alias read".split()
+)
+_GIT_TEXT = frozenset("log show grep blame diff shortlog reflog whatchanged".split())  # noqa: SIM905
+"""Programs and what git does that take words as text: an option among them is nobody's."""
 
 
 # --- one rule on one call
@@ -132,7 +138,7 @@ def _runs(rule: CompiledRule, act: CallAction) -> bool:
     for view in act.views:
         if not view or (commands and not any(is_command(one, view) for one in commands)):
             continue
-        if not commands and name_of(view[0]) in _SEARCHES:
+        if not commands and _is_text(view):
             continue
         words = view[1:] if commands else view
         asked = set(words) & _INFORMS
@@ -145,6 +151,13 @@ def _runs(rule: CompiledRule, act: CallAction) -> bool:
             continue
         return True
     return False
+
+
+def _is_text(view: Sequence[str]) -> bool:
+    """Whether a command prints or searches what it is given, and does nothing by it."""
+    name = name_of(view[0])
+    git = name == "git" and any(is_command(["git", one], view) for one in _GIT_TEXT)
+    return git or name in _SEARCHES or name in _PRINTS
 
 
 def _words_in(rule: CompiledRule) -> set[str]:

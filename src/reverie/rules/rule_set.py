@@ -15,7 +15,7 @@ from typing import Any
 
 from reverie.rules import rule as reading
 from reverie.rules.calls import CallContext, parse
-from reverie.rules.literals import compile_sentence, table
+from reverie.rules.literals import table
 from reverie.rules.match import (
     OFF,
     REMIND,
@@ -25,6 +25,7 @@ from reverie.rules.match import (
     CompiledRule,
     FinalCalls,
 )
+from reverie.rules.prohibition import compile_sentence
 from reverie.rules.rule_file import index_of, rules_for_call
 from reverie.topics.entry import TEAM, TopicFile
 

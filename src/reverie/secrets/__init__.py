@@ -12,10 +12,10 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
-        "gitleaks": "GITLEAKS",
-        "names": "spelt",
-        "patterns": "AFTER_SECRET TOKENS TOKEN_FLOOR keywords rules widen_pattern",
-        "plausibility": "certain entropy likely words",
+        "names": "one_byte_each rows spelt",
+        "patterns": "AFTER_SECRET GITLEAKS TOKENS TOKEN_FLOOR SecretRule compile_pattern keywords"
+        " matches rules widen_pattern",
+        "plausibility": "certain entropy likely plausible words",
         "scanner": "ScanStats SecretHit check_clean mark remove_secrets scan secret_error tellable",
     },
 )

@@ -9,31 +9,19 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from importlib.resources import files
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
-_PASSWORDS = (
-    *("kennwort", "losungswort", "contrasen[ay]a?", r"\bclave", "mot[ _-]de[ _-]passe", r"\bmdp"),
-    *("senha", "palavra[ _-]passe", "wachtwoord", "losenord", "adgangskode", "kodeord", "passord"),
-    *("salasana", r"\bhaslo", r"\bheslo", r"\bparola", r"\bsifre", "jelsz", "mat[ _]khau"),
-    *(
-        "kata[ _]sandi",
-        "парол(?:ь|я|ем|и)",
-        "密[码碼]",
-        "口令",
-        "パスワード",
-        "비밀번호",
-        "暗証番号",
-    ),
-    *("lozink", "лозинк", r"\bgeslo", "slaptazod", "parool", "nenosiri", "wagwoord"),
-    *("κωδικο[ςσυ]", "كلمة (?:ال)?(?:مرور|سر)", "رمز (?:ال)?(?:مرور|عبور)", "סיסמ[הא]"),
-    *("पासवर्ड", "পাসওয়ার্ড", "รหัสผ่าน", "비번", r"пасс"),
-)
-_KEYS = (
-    *("schlussel", "geheimnis", "jeton", r"\bclef?", r"\bllave", r"\bclave", r"\bchave", "sleutel"),
-    *("chiave", "ключ", "токен", "секрет", "密[钥鑰]", "秘[钥鑰]", "令牌"),
-    *("nyckel", "nokkel", "nogle", "klucz", r"\bklic", "kulcs", "anahtar", "kunci", "토큰", "キー"),
-)
+from reverie.light import pattern
+
+
+def rows(name: str) -> Iterator[list[str]]:
+    """Read the rows of a table in `data`, without its remarks and its header."""
+    text = files("reverie.secrets").joinpath(f"data/{name}.tsv").read_text("utf-8")
+    lines = (line for line in text.splitlines() if not line.startswith("#"))
+    next(lines)
+    return (line.split("\t") for line in lines)
 
 
 _SIGNS = "密码碼口令是为為钥鑰秘牌助记記词詞パスワードキ비밀번호암暗証番号は는은토큰"
@@ -69,33 +57,22 @@ def spelt(words: str) -> str:
     return written
 
 
-PASSWORD = (
-    rf"(?:pass[ _-]?(?:wor[dt]|wd|phrase|code)|pas+w(?:or)?d|\bpsw|pswd|pwd|\bpw|[_.-]pw"
-    rf"|[_.-]pass|\bpsk|community[ _-]string"
-    rf"|{spelt('|'.join(_PASSWORDS))})(?:s|en|es)?"
-)
-KEY = (
-    r"(?:(?:api|access|auth|secret|private|sign(?:ing)?|encrypt(?:ion)?|master|account|shared"
-    r"|service|storage|subscription|license|app|admin|client|deploy|webhook|hmac|aes|jwt|host)"
-    r"[ _.-]?keys?|token|secret|(?:php|j)sess(?:ion)?id|credential|\bcreds|keys?"
-    rf"|{spelt('|'.join(_KEYS))})s?"
-)
+def _vocabulary(kind: str) -> tuple[str, str]:
+    """Return every cue of a kind as one pattern, and the keywords of these cues."""
+    found = [row for row in rows("names") if row[0] == kind]
+    cues = "|".join(spelt(cue) for _, _, cue, _ in found)
+    return f"(?:{cues})", " ".join(
+        dict.fromkeys(spelt(" ".join(row[3] for row in found)).split(" "))
+    )
+
+
+_PASSWORDS, PASSWORD_WORDS = _vocabulary("password")
+_KEYS, KEY_WORDS = _vocabulary("key")
+PASSWORD = _PASSWORDS + "(?:s|en|es)?"
+KEY = _KEYS + "s?"
 _TAIL = (
     r"(?:[ _.-]?(?:prod(?:uction)?|dev(?:el)?|stag(?:e|ing)|test|root|admin|user|db|live|new|old"
     r"|value|string|text|base|base64|b64|\d{1,2}))?"
-)
-PASSWORD_WORDS = spelt(
-    "pass pwd pw psk community pswd psw paswd kennwort losungswort contrase clave "
-    "mdp senha palavra wachtwoord "
-    "losenord adgangskode kodeord salasana haslo heslo parola sifre jelsz khau sandi "
-    "парол 密码 密碼 口令 パスワード 비밀번호 暗証番号 lozink лозинк geslo slaptazod parool "
-    "nenosiri wagwoord κωδικο كلمة رمز סיסמ पासवर्ड পাসওয়ার্ড รหัสผ่าน 비번 пасс"
-)
-KEY_WORDS = spelt(
-    "key token secret sessid sessionid credential creds schlussel geheimnis jeton "
-    "cle llave clave chave sleutel "
-    "chiave ключ токен секрет 密钥 密鑰 秘钥 秘鑰 令牌 "
-    "nyckel nokkel nogle klucz klic kulcs anahtar kunci 토큰 キー"
 )
 
 # What closes a name, what joins it to a value, and what opens that, on one line.
@@ -138,136 +115,18 @@ NEXT_LINE = rf"""{_TAIL}["']?,?\s{{1,14}}["']?value["']?[ \t]?[:=][ \t]?["']?{VA
 """`name: NAME`, and `value: value` in the line after it."""
 
 
-# --- Secrets in commands, statements and files whose form says where they stand.
-#
-# Nothing here searches a text.
-
-
-_FLAG_KEY = r"(?:token|secret|api-?key|access-?key|secret-?key|auth-?key|account-?key|key)"
-_QUOTED = r"""['"\x60]([^'"\x60\n]{4,120})['"\x60]"""
-
-COMMANDS: tuple[tuple[str, str, str, SecretKind], ...] = (
-    (
-        "netrc",
-        (
-            r"(?i)\bmachine\s{1,4}\S{1,100}\s{1,8}login\s{1,4}\S{1,100}\s{1,8}"
-            r"password\s{1,4}(\S{4,100})"
-        ),
-        "machine",
-        "alone",
-    ),
-    (
-        "registry-auth",
-        r"""(?i)(?:^|[\s:/])_(?:authtoken|auth|password)[ \t]?=[ \t]?["']?([\w.+/=-]{16,})""",
-        "_auth _password",
-        "token",
-    ),
-    (
-        "registry-auth",
-        r'(?i)"(?:identity)?(?:auth|token)"\s{0,3}:\s{0,3}"([A-Za-z0-9+/]{12,}={0,2})"',
-        '"auth" token"',
-        "token",
-    ),
-    (
-        "password-of-a-command",
-        (
-            r"(?i)\b(?:mysql|mysqldump|mysqladmin|mariadb|sshpass|docker|podman|helm|redis-cli|psql"
-            r"|mongo|mongosh|mongodump|sqlcmd|bcp|ldapsearch|7z|zip|unzip|ftp|lftp|kinit|cqlsh"
-            r"|smbclient|htpasswd|influx|clickhouse-client|oc|az|nmcli|rabbitmqctl)\b"
-            rf"[^\n]{{0,120}}?[ \t](?:-[paw]|(?-i:-U)|--password|--pass|password)[ =]?['\"]?{VALUE}"
-        ),
-        (
-            "mysql mariadb sshpass docker podman helm redis-cli psql mongo sqlcmd bcp ldapsearch "
-            "7z zip ftp kinit cqlsh smbclient htpasswd influx clickhouse oc az nmcli rabbitmqctl"
-        ),
-        "password",
-    ),
-    (
-        "password-of-a-command",
-        (
-            r"(?i)(?:--?|/)(?:\w+-)?(?:pass(?:word|wd|phrase)?|storepass|keypass|pw|pwd)[ =:]"
-            rf"['\"]?{VALUE}"
-        ),
-        "-pass -pw storepass keypass /pass",
-        "password",
-    ),
-    ("token-of-a-command", rf"(?i)--(?:\w+-)*{_FLAG_KEY}[ =]['\"]?{VALUE}", "--", "key"),
-    (
-        "token-of-a-command",
-        rf"(?i)\b[a-z][\w-]{{1,20}}[ \t](?:auth|login|add-authtoken|authtoken)[ \t]['\"]?{VALUE}",
-        "auth login",
-        "key",
-    ),
-    ("password-of-a-command", rf"(?i)(?:\bpass:|[ \t]/p:){VALUE}", "pass: /p:", "password"),
-    ("password-of-a-command", rf"(?i)--(?:\w+-)?pass(?:word|wd|phrase)?={VALUE}", "--", "alone"),
-    (
-        "password-of-a-command",
-        (
-            r"(?i)\b(?:lftp[ \t][^\n]{0,60}?-u[ \t]\w{1,40},|wpa_passphrase[ \t]\S{1,40}[ \t])"
-            rf"{VALUE}"
-        ),
-        "lftp wpa_passphrase",
-        "alone",
-    ),
-    (
-        "password-of-a-command",
-        (
-            rf"(?i)\becho[ \t]{{1,2}}(?:-n[ \t])?['\"]?(?:\w{{1,30}}:)?{VALUE}['\"]?[ \t]{{0,2}}\|"
-            r"[ \t]{0,2}(?:sudo|docker|podman|passwd|chpasswd|gpg|cryptsetup|su|kinit|ssh-add)\b"
-        ),
-        "echo",
-        "password",
-    ),
-    (
-        "password-in-sql",
-        (
-            r"(?i)\bidentified[ \t](?:with[ \t]\w+[ \t])?by[ \t]{1,3}(?:password[ \t])?"
-            r"'([^'\n]{4,120})'"
-        ),
-        "identified",
-        "alone",
-    ),
-    (
-        "password-in-sql",
-        (
-            r"(?i)\b(?:user|role|login)\b[^\n;]{0,100}?\bpassword[ \t]{0,2}[=(]?[ \t]{0,2}"
-            rf"{_QUOTED}"
-        ),
-        "user role login",
-        "password",
-    ),
-    (
-        "wifi-code",
-        r"(?i)\bWIFI:(?:[A-Z]:[^;\n]{0,64};){0,4}P:([^;\n]{6,64})",
-        "wifi:",
-        "alone",
-    ),
-    (
-        "pgpass",
-        (
-            r"(?m)^[ \t>\x60]{0,4}[\w.*-]{1,100}:(?:\d{4,5}|\*):[\w*.-]{1,60}:[\w*.-]{1,60}:"
-            rf"{VALUE}"
-        ),
-        ":5432: :5433: :6432: :6543: :*:",
-        "password",
-    ),
-    (
-        "oracle-login",
-        r"(?i)(?:jdbc:oracle:\w{1,8}:|sqlplus[ \t]{1,3})(\w{1,40}/[^\s@/]{4,60})@",
-        "jdbc:oracle sqlplus",
-        "address",
-    ),
-    (
-        "terraform-default",
-        (
-            r"""(?i)variable\s{1,3}"[^"\n]{0,60}(?:password|secret|token|key)[^"\n]{0,20}"\s{0,3}"""
-            r"""\{[^}]{0,300}?default\s{0,3}=\s{0,3}"([^"\n]{6,200})["]"""
-        ),
-        "variable",
-        "password",
-    ),
-)
-"""Id, pattern, the words of which one stands in every such text, and how its value is judged."""
+PARTS = {
+    "PASSWORD": PASSWORD,
+    "PASSWORD_WORDS": PASSWORD_WORDS,
+    "KEY": KEY,
+    "KEY_WORDS": KEY_WORDS,
+    "VALUE": VALUE,
+    "AFTER_SIGN": AFTER_SIGN,
+    "AFTER_WORDS": AFTER_WORDS,
+    "BESIDE": BESIDE,
+    "NEXT_LINE": NEXT_LINE,
+}
+"""What `{NAME}` stands for in a row of `places`."""
 
 
 # --- The ways in which a value that a rule of our own found is judged. `likely` has them.
@@ -294,6 +153,53 @@ row of `name=value`, `groups` for letters in groups, `words` for a phrase,
 `alone` where only a password can stand, `beside` for a long key that only has
 a name beside it, `near` where each word of a stretch is judged by itself
 (`certain`), `drawn` where a beginning is all there is before a long row without words."""
+
+
+# --- Names after which no secret follows, whatever the value looks like.
+
+
+# What is named so is no secret: a column, an index, the public half, a count, a name or path.
+_NO_SECRET = pattern(
+    r"""(?:blob|bucket|cache|dedup|dict|document|etcd|file|foreign|hot|idempotency|index|kafka|lookup
+        |map|message|natural|object(?:id)?|partition|peer|primary|project|redis|routing|row|s3|schema
+        |sequence|shard|site|sort|unique|verif(?:y|ication))[ _.-]?keys?\d*\b
+    | publi(?:c|shable)(?:\w{0,4}[ _.-]?key|[\W_]) | \bpub[ _.-]?keys?\d*\b
+    | \bdata-key | access(?:ibility|or) | author(?!iz) | api[ _.-]?(?:name|version)
+    | key[ _.-]?(?:board|code|fingerprint|frame|hash|id|name|pair|press|ring|stone|stroke|type|word)
+    | (?:credentials?|token)[ _.-]?(?:id|count|limit|budget|type)\b
+    | (?:auth|key|token)[ _.-]?(?:dir|docs?|endpoint|file|path|url)\b | tokeni[sz]
+    | \b(?:h1|sha-?\d{1,3}|md5)[:=-]\Z""",
+    re.IGNORECASE | re.VERBOSE,
+)
+# A name that ends so is that of an id.
+_ID = pattern(
+    r"""(?:[ _.-]id|[a-z]{4}Id|[ _.-]ID)["'`*)\]]{0,3}\s{0,3}(?:[:=|]|is\b)?[\s"'`*(]{0,4}\Z"""
+)
+# What follows is an entry of a password manager.
+_KEPT = pattern(
+    r"(?i)(?:[>:]|\b(?:in|im|dans|en|no|w|v|via|see|siehe|voir|ver))\s{1,2}(?:1password|bitwarden"
+    r"|keepass\w{0,2}|lastpass|vault)\b(?!\W{0,2}(?:is|was|ist|es|est|[:=]))[\s,(>/-]{0,4}"
+    r"(?:\w{1,12}[:\s]{1,3})?\Z"
+)
+_BARE_KEY = pattern(r"(?:^|[^\w.-])[Kk]eys?\b")
+_OPENING_KEY = next(cue for kind, _, cue, _ in rows("names") if kind == "key")
+_OPENING = pattern(rf"(?i){_OPENING_KEY}|token|secret|cred|passw|\w[_.-]key")
+
+
+def names_no_secret(kind: SecretKind, name: str) -> bool:
+    """Whether what is called so is an id, the name of a place, or open to everybody."""
+    if kind in ("key", "beside"):
+        return bool(_NO_SECRET.search(name)) or names_an_id(name)
+    return bool(_KEPT.search(name)) or (kind != "password" and names_an_id(name))
+
+
+def names_an_id(name: str) -> bool:
+    return _ID.search(name) is not None
+
+
+def names_bare_key(name: str) -> bool:
+    """Whether it is a "key", and nothing says that it opens anything."""
+    return bool(_BARE_KEY.search(name)) and not _OPENING.search(name)
 
 
 # --- A text as bytes, one for each character, in which rules can name words of any language.

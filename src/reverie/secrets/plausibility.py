@@ -1,6 +1,4 @@
-"""Whether a match can be a secret.
-
-Whether what a rule of our own found is a secret, or a word that stands in its place.
+"""Whether a match can be a secret, or is a word that only stands in its place.
 
 A password is told from a name by how digits, signs and case are mixed in it: "required",
 `config.password2` and `sha256` are none. One made of words alone passes for a name, but where
@@ -15,7 +13,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from reverie.light import pattern
-from reverie.secrets.names import SecretKind, is_mostly_words, is_word, one_byte_each
+from reverie.secrets.names import (
+    SecretKind,
+    is_mostly_words,
+    is_word,
+    names_an_id,
+    names_bare_key,
+    names_no_secret,
+    one_byte_each,
+)
 from reverie.secrets.patterns import MatchSpan, SecretRule, compile_pattern
 
 SEED = 12
@@ -59,7 +65,8 @@ _STAND_IN = (
     r"|secure|super|secret|change|me|it|password|passwd|passwort|kennwort|pass|pwd|pw|token|key"
     r"|here|goes|username|host|guest|postgres|mysql|redis|redacted|hidden|foo|bar|baz|dummy|fake"
     r"|mock|placeholder|replace|todo|string|required|value|abc|def|xyz|123|1234567?8?9?0?|qwerty"
-    r"|hash|enc|auth|login|api|x+)[\W_]*)+\d{0,4}\W*$|^\W+$"
+    r"|hash|enc|auth|login|api|x+|1password|keepass\w{0,2}|lastpass|bitwarden|vault)[\W_]*)+"
+    r"\d{0,4}\W*$|^\W+$"
 )
 # Words with a number that are no password: ciphers, digests, codings, standards.
 _TERM = pattern(
@@ -76,9 +83,10 @@ _TURNS = pattern("[a-z](?=[A-Z])|[A-Z](?=[a-z])")
 _SIGN = pattern(r"[!#%^*?+&$@~=]")
 # An address, a variable, a path or file, a digest, a template, a name of code.
 _INVALID = pattern(
-    r"://|^\$(?:\w*$|[{(])|^@[\w-]+$|^[./~-]|^(?i:sha|md)\d+[:-]|^(?:[0-9A-Fa-f]{2}:){4}|^%[sdr]|%\(\w"
+    r"://|^\$(?:\w*$|[{(])|^@[\w-]+$|^[.~-]|^/(?![A-Za-z0-9+/]{30}[A-Za-z0-9+/=]+$)"
+    r"|^(?i:sha|md)\d+[:-]|^(?:[0-9A-Fa-f]{2}:){4}|^%[sdr]|%\(\w"
     r"|[$%{]\{|\$\(|\{\w*\}|^\w+\.\w+\.\w|\.(?:md|py|ts|js|json|ya?ml|txt|go|rs|sh|env)\b"
-    r"|::|->|&&"
+    r"|::|->|&&|^[a-z_.-]+=[\d.]+$"
 )
 
 
@@ -122,7 +130,7 @@ def _alone(password: str) -> bool:
 
 
 def _cookie(value: str) -> bool:
-    return any(_long_key(part.partition("=")[2]) for part in _COOKIES.split(value))
+    return any(_lone_key(part.partition("=")[2]) for part in _COOKIES.split(value))
 
 
 def _has_odd_groups(value: str) -> bool:
@@ -143,7 +151,7 @@ def _row(value: str) -> bool:
 def _is_random_mixed(value: str) -> bool:
     """Whether letters of both cases and digits follow each other by chance behind a beginning."""
     body = _BEGINNING.sub("", value)
-    if body.lower() == body or body.upper() == body or _DIGEST.search(value):
+    if not _is_mixed(body) or _DIGEST.search(value) or _PUBLIC.match(value):
         return False
     digits = sum(sign.isdigit() for sign in body)
     return digits >= 3 and entropy(body) > 4.0 and not is_mostly_words(body, 0.4)
@@ -231,14 +239,12 @@ def _is_mixed(value: str) -> bool:
 
 
 LONGEST = 64
-
-
 _ASCII = pattern("[!-~]+")
 # An address, a path, a setting, an option, a variable, a name of code, a digest, a time or date.
 _OTHER = pattern(
     r"://|/|\\|^[a-z_.-]+=.|\$\$|^[-@.~$%#]|@[\w-]+\.\w|^\w+\.\w|::|->|&|\$\{|%\w*%|:\w"
     r"|%(?:2[0-9A-F]|3[A-F]|40|5[B-E]|[C-E][0-9A-F])|^(?i:sha|md5|rfc|iso|utf)"
-    r"|^[A-Z]{2,10}-\d|\d{4}-\d\d|^\d+(?:\D{0,3}|[.:x]\d.*)$"
+    r"|^[A-Z]{2,10}-\d|\d{4}-\d\d|[0-9a-f]{8}-[0-9a-f]|^\d+(?:\D{0,3}|[.:x]\d.*)$"
 )
 # Words and a number that is closed by a sign, or signs in the middle of letters and digits.
 _WORDS_NUMBER_SIGN = pattern(r"(?:[A-Z][a-z]{2,11}){1,3}\d{2,6}[!#%^*?+$@~=_-]{1,3}")
@@ -342,15 +348,21 @@ _PLACEHOLDER = pattern(
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
 _EXAMPLE = pattern(r".+EXAMPLE", re.DOTALL)
-# What is named so is no secret: a column, an index, the public half, a count, a name or path.
-_NO_SECRET = pattern(
-    r"""(?:bucket|cache|dedup|dict|foreign|hot|idempotency|index|lookup|map|natural|partition
-        |primary|pub(?:lic)?|routing|schema|sequence|shard|sort|unique)[ _.-]?keys?\d*\b
-    | access(?:ibility|or) | author(?!iz) | api[ _.-]?(?:name|version)
-    | key[ _.-]?(?:board|code|frame|id|name|press|ring|stone|stroke|type|word)
-    | (?:credentials?|token)[ _.-]?(?:id|count|limit|budget|type)\b
-    | (?:auth|key|token)[ _.-]?(?:dir|docs?|endpoint|file|path|url)\b | tokeni[sz]""",
-    re.IGNORECASE | re.VERBOSE,
+# Public keys of SSH, of PEM without its frame, of age and wallets; keys that vendors publish; what
+# is encrypted for a cluster.
+_PUBLIC = pattern(
+    r"AAAA(?:[BC]3NzaC1|E2VjZHNh|GnNrLX|InNrLW)|MCowBQYDK2V|MI[GI]\w{1,8}BgkqhkiG9w0BAQEFAAO"
+    r"|M(?:Fkw|HYw)E.YHKoZIzj0CAQ|age1[a-z0-9]{58}|npub1|[xyztuv]pub\w{90}|pk_(?:live|test)_|pk\.eyJ"
+    r"|phc_|Ag[AB][\w+/]{150}|(?i:sha-?\d{1,3}|md5)[:/-]"
+)
+_WHOLE = pattern(r"[\w.:/#=+~-]{0,300}")
+_EXTENSION = pattern(r"\w\.[a-z]\w{1,4}$")
+# The address of a project at Sentry, whose key every visitor's browser has.
+_DSN = pattern(r"[0-9a-f]{32}@[\w.-]{1,80}/\d+(?![\w/])")
+# An id, alone or behind words; a digest behind words, or one of the length of a fingerprint.
+_NAMES_A_THING = pattern(
+    r"(?i)(?:[a-z][\w.:/-]*[-_:#./])?(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:[-_:./].*)?"
+    r"|(?:\w[\w.]*-){1,9}[0-9a-f]{40,64}|[0-9a-f]{40}"
 )
 # The words and the identifier that stand right before the part of a name that was matched.
 _BEFORE = pattern(r"(?:\w{1,20}[ ])?[\w.-]{0,30}\Z")
@@ -359,7 +371,6 @@ MOSTLY = 0.7
 """The share of words that excuses what any name of a secret may stand before."""
 WHOLLY = 0.9
 """The share that excuses what the name of a product stands before."""
-
 PARTLY = 0.4
 """The share that excuses the name of a function that is called."""
 
@@ -375,23 +386,48 @@ def plausible(rule: SecretRule, text: str, match: MatchSpan, secret: MatchSpan) 
     bare = value.strip("\"'`")
     if _PLACEHOLDER.fullmatch(bare):
         return False
+    called = text[secret[1] : secret[1] + 1] == "("
     if rule.kind:
-        called = rule.named and text[secret[1] : secret[1] + 1] == "("
-        named = rule.kind in ("key", "beside") and _NO_SECRET.search(
-            _name(text, match[0], secret[0])
-        )
-        return not named and not called and likely(rule.kind, bare)
+        found = likely(rule.kind, bare) and not (rule.named and called)
+        return found and not (rule.named and _is_open(rule.kind, text, match, secret))
     if rule.id == "aws-access-token":
         return not _EXAMPLE.fullmatch(bare)
     if rule.id == "curl-auth-user":
         return not _stand_in(bare)
     if rule.id == "generic-api-key":
-        called = text[secret[1] : secret[1] + 1] == "("
-        named = _NO_SECRET.search(_name(text, match[0], secret[0]))
-        return not named and not is_mostly_words(bare, PARTLY if called else MOSTLY)
-    if rule.named or rule.id in _OPEN:
-        return not is_mostly_words(bare, _OPEN.get(rule.id, WHOLLY))
-    return True
+        wordy = is_mostly_words(bare, PARTLY if called else MOSTLY)
+        return not wordy and not _is_open("key", text, match, secret)
+    if not rule.named and rule.id not in _OPEN:
+        return True
+    of_an_id = not rule.id.endswith("-id") and names_an_id(_name(text, match[0], secret[0]))
+    return not of_an_id and not is_mostly_words(bare, _OPEN.get(rule.id, WHOLLY))
+
+
+def _is_open(kind: SecretKind, text: str, match: MatchSpan, secret: MatchSpan) -> bool:
+    """Whether its name or its shape says that everybody may know the value: an id, a path, the
+    public half of a key."""
+    name = _name(text, match[0], secret[0])
+    if "://" in name:
+        return _DSN.match(text, secret[0]) is not None
+    found = _WHOLE.match(text, secret[0])
+    value = found[0].rstrip(".:") if found else ""
+    if _PUBLIC.match(value) or names_no_secret(kind, name):
+        return True
+    if kind not in ("key", "beside"):
+        return False
+    return is_path(value) or bool(names_bare_key(name) and _NAMES_A_THING.fullmatch(value))
+
+
+def is_path(value: str) -> bool:
+    """Whether it is the path of an object: a word, then an id, a file, or no capital letter."""
+    first, *rest = value.lstrip("/").split("/")
+    if not rest or first.lower() != first or not any(map(is_word, _LETTERS.findall(first))):
+        return False
+    if any(map(_UUID.search, rest)) or _EXTENSION.search(rest[-1]):
+        return True
+    if any(part.islower() and is_mostly_words(part, MOSTLY) for part in rest):
+        return True
+    return len(rest) > 1 and all(part.lower() == part for part in rest if len(part) > 2)
 
 
 def _name(text: str, start: int, end: int) -> str:

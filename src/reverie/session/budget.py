@@ -21,7 +21,7 @@ from uuid import uuid4
 from anyio import to_thread
 
 from reverie.errors import BudgetExceeded, NotFound, ReverieError
-from reverie.providers.capabilities import dollars
+from reverie.providers.billing import dollars
 from reverie.session.library import SessionLibrary
 from reverie.settings.catalog import Settings
 from reverie.store.files import Folder
@@ -40,7 +40,7 @@ from reverie.transcript.records import (
     Usage,
 )
 from reverie.wire.request import Request
-from reverie.world import Clock, Event, Model, RetryNotice, WrappedModel
+from reverie.world import Clock, Event, Model, Prices, RetryNotice, WrappedModel, overridden
 
 PATIENCE = 5.0
 MAX_PRICE = 2.0**63  # what a line may say that a request cost
@@ -64,15 +64,8 @@ class DayUsage:
 
 
 def weight(usage: Usage, settings: Settings) -> float:
-    """A request's price in input tokens."""
-    short = usage.written - usage.written_1h
-    return (
-        usage.uncached
-        + usage.read * settings.price_read
-        + short * settings.price_write_short
-        + usage.written_1h * settings.price_write_long
-        + usage.output * settings.price_output
-    )
+    """A request's price in input tokens, at the prices that the settings name."""
+    return overridden(Prices(), settings).cost(usage)
 
 
 @dataclass
@@ -83,15 +76,8 @@ class UsageTotals:
     usage: Usage = field(default_factory=Usage)
 
     def count(self, usage: Usage, requests: int = 0) -> None:
-        mine = self.usage
         self.requests += requests
-        self.usage = Usage(
-            mine.uncached + usage.uncached,
-            mine.read + usage.read,
-            mine.written + usage.written,
-            mine.output + usage.output,
-            mine.written_1h + usage.written_1h,
-        )
+        self.usage += usage
 
 
 class Budget:

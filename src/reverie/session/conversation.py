@@ -40,6 +40,8 @@ from reverie.wire.reply import Addable, Observable, Reply, as_reply, as_user
 from reverie.wire.request import Request, render
 from reverie.world import Layer, Notice, World
 
+SHORT_ENTRY = 100_000
+"""Characters of an entry that is written without a thread."""
 Layers: TypeAlias = "Sequence[tuple[str, Layer]]"
 
 
@@ -210,13 +212,17 @@ class Conversation:
     async def _write_entries(
         self, entries: tuple[Entry, ...], handed: int = 0
     ) -> tuple[Entry, ...]:
-        """Entries, written and folded as one step; the first so many were handed in."""
+        """Entries, written and folded as one step; the first so many were handed in. A few lines
+        go to the file's end at once: to wait for a thread would take longer than to write them."""
 
         def then(_: None) -> None:
             self._fold(entries)
             del self._handed[:handed]
 
-        await in_thread(partial(self.write, entries), then)
+        if all(map(_is_short, entries)):
+            then(self.write(entries))
+        else:
+            await in_thread(partial(self.write, entries), then)
         return entries
 
     def _fold(self, entries: Sequence[Entry]) -> None:
@@ -302,6 +308,14 @@ class Conversation:
         times = (begun, self.world.clock.now())
         session = self.view.session
         tell(lambda one: one.ran("layer", name, session, times, error))
+
+
+def _is_short(entry: Entry) -> bool:
+    """Whether an entry is one line of no great length, and names no file of its own."""
+    record = entry.record
+    if isinstance(record, (UserMessage, AssistantMessage)):
+        return sum(len(block.raw) for block in record.blocks) < SHORT_ENTRY
+    return not blobs(record)
 
 
 def _with_decisions(message: UserMessage, records: Sequence[Record]) -> UserMessage:

@@ -140,7 +140,8 @@ class JobContext(ForkParent):
         if self.recall is not None:
             self.hand(*self.recall.ended())
         self.jobs.cancel(DREAM)  # nobody waits for one; the next session may dream again
-        self._first_byte.set()  # to a request under way no answer comes any more: nobody waits
+        await alone(self.settled(), None)  # no answer comes any more to a request under way
+        await self._consider(AT_THE_END)
         left = await self.jobs.drain(self.world.settings.extract_drain_seconds)
         for name in left:
             self.world.say(Notice(name, "given up at exit; it may run again later", "warning"))
@@ -183,6 +184,17 @@ class JobContext(ForkParent):
             if error:
                 self.world.say(Notice(name, f"it could not be started: {error}", "warning"))
                 self.hand(Failed(name, error))
+
+    def when_idle(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do something after a pause that nobody speaks in, while the cache is still warm."""
+        leaf = self.view.leaf
+
+        async def wait() -> None:
+            await anyio.sleep(self.world.settings.extract_idle_seconds)
+            if self.view.leaf == leaf:
+                await alone(work(), None)
+
+        self._tasks.start_soon(wait)
 
     # --- a turn
 
@@ -275,7 +287,7 @@ def _no_log(agent: str) -> NoLog:
     return NoLog()
 
 
-# --- what runs unasked behind a conversation, and when: two tuples, and nowhere else
+# --- what runs unasked behind a conversation, and when: three tuples, and nowhere else
 
 Consider: TypeAlias = "Callable[[JobContext], Awaitable[None]]"
 """Asks a piece of background work whether it is due. It answers at once, and does its work as one
@@ -290,12 +302,12 @@ async def _note(host: JobContext) -> None:
     await job.consider(host)
 
 
-async def _extract(host: JobContext) -> None:
+async def _extract(host: JobContext, *, last: bool = False) -> None:
     if host.memories is None:
         return
     from reverie.session.extraction import run
 
-    await run.consider(host)
+    await run.consider(host, last=last)
 
 
 async def _dream(host: JobContext) -> None:
@@ -314,3 +326,8 @@ AFTER_A_TURN: tuple[tuple[str, Consider], ...] = (
     (DREAM, _dream),  # 6: the memory is tidied, once a day at most
 )
 """Asked by `record_turn_end`, where the turn was completed."""
+
+AT_THE_END: tuple[tuple[str, Consider], ...] = (
+    ("extract_memories", partial(_extract, last=True)),  # turns that were not worth a call alone
+)
+"""Asked by `drain`, before it waits for what is under way."""

@@ -14,12 +14,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from reverie.errors import NotFound, ReverieError, StoreError
 from reverie.store import home as places
-from reverie.text.format import plural
 from reverie.world import Notice, Say, say_nothing
 
 if TYPE_CHECKING:
@@ -154,20 +153,12 @@ class OpenMemory:
         return self.folder.read(key)
 
     def find_store(self, *, create: bool = False) -> MemoryStore | None:
-        """Return the store, its history brought up to date; None where there is no memory.
-
-        Where a forget was cut off, that is said.
-        """
+        """Return the store, its history brought up to date; None where there is no memory."""
         if not create and not self.project.has_memory:
             places.check_folder(self.project.home)
             return None
         store = self.store
         self.record_changes()
-        with suppress(ReverieError):
-            left = len(store.forgotten.unfinished())
-            if left:
-                begun = f"{plural(left, 'forget')} cut off: forget the same words again to finish"
-                self.say(Notice("memory", begun, "warning"))
         return store
 
     def record_changes(self) -> None:
@@ -201,6 +192,11 @@ class OpenMemory:
         if not self.is_current():
             self.close()
             _ = self.store
+
+    def end(self) -> None:
+        """End a call: the rules among what it wrote hold from now on."""
+        if self._store is not None:
+            self._store.compile_rules()
 
     @property
     def is_open(self) -> bool:
@@ -300,7 +296,10 @@ class MemoryPool:
             self._close_idle()
         try:
             with one.lock:
-                yield one
+                try:
+                    yield one
+                finally:
+                    one.end()
         finally:
             with self._lock:
                 one.users -= 1

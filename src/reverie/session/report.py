@@ -8,7 +8,7 @@ out from transcripts and history and kept nowhere, so a resumed session tells al
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from reverie.errors import InvalidInput
@@ -16,10 +16,12 @@ from reverie.light import dataclass
 
 if TYPE_CHECKING:
     from reverie.session.session import Session
-    from reverie.transcript.records import Entry, Usage
+    from reverie.transcript.records import Entry
     from reverie.transcript.view import View
+    from reverie.world import World
 
 _DAY = 86_400
+STEPS = 200  # at most, in which the next rounds are added up
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +89,9 @@ def report(owner: object, *, days: float | None = None) -> Report:
 def of_session(session: Session, since: float) -> Report:
     """What happened in a session since, and what it cost."""
     from reverie.embedded.model import NAME as EMBEDDED
-    from reverie.providers.capabilities import dollars
+    from reverie.providers.billing import dollars
     from reverie.session.budget import weight
-    from reverie.transcript.records import AssistantMessage, ForkEnded
+    from reverie.transcript.records import AssistantMessage, ForkEnded, Usage
 
     entries = [entry for entry in session.view.entries if entry.at >= since]
     settings, worker = session.world.settings, session.world.model
@@ -97,8 +99,8 @@ def of_session(session: Session, since: float) -> Report:
     by = session.world.model_name
     main = [e.record for e in entries if isinstance(e.record, AssistantMessage)]
     forks = [e.record for e in entries if isinstance(e.record, ForkEnded)]
-    used = _sum(one.usage for one in main if one.usage is not None)
-    behind = _sum(one.usage for one in forks)
+    used = sum((one.usage for one in main if one.usage is not None), Usage())
+    behind = sum((one.usage for one in forks), Usage())
     head = session.view.head
     name = head.model if head is not None else by
     unpaid = free and by == name == EMBEDDED
@@ -115,19 +117,18 @@ def of_session(session: Session, since: float) -> Report:
     )
 
 
-def _sum(usages: Iterable[Usage]) -> Usage:
-    from reverie.transcript.records import Usage
+def tokens_until_collapse(view: View, world: World) -> int:
+    """Tokens until old rounds are likely to collapse: where that pays if rounds go on to be as
+    large as those since the last time, and at the latest where the recent rounds are full."""
+    from reverie.layers.collapse import kept_tokens, price_collapse
 
-    whole = Usage()
-    for one in usages:
-        whole = Usage(
-            whole.uncached + one.uncached,
-            whole.read + one.read,
-            whole.written + one.written,
-            whole.output + one.output,
-            whole.written_1h + one.written_1h,
-        )
-    return whole
+    price, limit = price_collapse(view, world, world.scaled), world.tail_limit(view)
+    round_size = max(price.tail // max(1, view.answers), limit // STEPS, 1)
+    held, tail, kept = price.held, price.tail, kept_tokens(world.scaled)
+    while tail <= limit and held < price.cost:
+        tail += round_size
+        held += world.prices.read * max(0, tail - kept)
+    return max(0, min(tail, limit) - price.tail)
 
 
 def saved_tokens(view: View) -> int:

@@ -206,6 +206,13 @@ class Settings:
     extract_drain_seconds: float = number(
         60, "7", "wait at exit for an extraction under way", 0, SECONDS, LESS
     )
+    extract_idle_seconds: float = number(
+        240,
+        "7",
+        "pause after which turns that were not worth a call alone are looked at",
+        0,
+        SECONDS,
+    )
     extract_every: int = whole(
         1, "7", "extract after every Nth turn; the flag of this name goes first", 1, COUNT, MORE
     )

@@ -216,6 +216,8 @@ def _flags_in(given: object, place: str) -> tuple[dict[str, object], list[Proble
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
     """What changes when the file does; None where there is none."""
+    if not os.access(path, os.F_OK):  # most often, and told without an error's cost
+        return None
     try:
         found = os.stat(path)
     except (OSError, ValueError):

@@ -155,6 +155,7 @@ class ConsolidationLock:
             self._put(body.written(), taken.at)
             if self.look().token != taken.token:
                 raise WriteFailed("The lock reads back as another's", where=str(self.path))
+            _held.add(taken.token)
             return taken
 
     @contextlib.contextmanager
@@ -165,9 +166,12 @@ class ConsolidationLock:
             self._must_be(taken)
             yield
             self._put(b"", taken.at)
+            _held.discard(taken.token)
 
     def give_back(self, taken: AcquiredLock) -> bool:
-        """The dream failed or was killed: the time is as it was. False where it is not ours."""
+        """The dream failed or was killed: the time is as it was. False where it is not ours. Where
+        the disk fails too, the lock counts as left behind."""
+        _held.discard(taken.token)
         with self._hold_gate():
             body = self._read()
             if body is None or body.token != taken.token:
@@ -279,9 +283,14 @@ class ConsolidationLock:
             ) from error
 
 
+_held: set[str] = set()
+"""Tokens of the locks that this process holds."""
+
+
 def _lives(body: _Body) -> bool:
-    """Whether the very process that took it still runs; its start tells it from a later one."""
-    if not alive(body.pid):
+    """Whether the very process that took it still runs; its start tells it from a later one, and
+    this one knows what it gave back."""
+    if not alive(body.pid) or (body.pid == os.getpid() and body.token and body.token not in _held):
         return False
     now = process_start(body.pid)
     return body.started is None or now is None or now == body.started

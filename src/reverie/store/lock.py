@@ -254,7 +254,8 @@ def is_stopped(pid: int) -> bool:
 
 
 def alive(pid: int) -> bool:
-    """Say whether a process of this number runs on this machine."""
+    """Say whether a process of this number runs on this machine; one that ended and was not
+    waited for does not."""
     if not 0 < pid <= _PID_MAX:
         return False
     try:
@@ -263,17 +264,24 @@ def alive(pid: int) -> bool:
         return False
     except PermissionError:
         return True
-    return True
+    return _process_fields(pid)[:1] not in ([b"Z"], [b"X"])
 
 
 def process_start(pid: int) -> int | None:
     """Give the start of a process in the kernel's ticks, or None where that is not knowable."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-        return int(fields[19])
-    except (OSError, IndexError, ValueError):
+        return int(_process_fields(pid)[19])
+    except (IndexError, ValueError):
         return None
+
+
+def _process_fields(pid: int) -> list[bytes]:
+    """What the kernel says of a process behind its name; nothing where it says nothing."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
 
 
 def _process(pid: int) -> Holder | None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from pathlib import Path
 
 from reverie.errors import InvalidInput, NotFound, PathRefused, StoreError
@@ -180,22 +181,9 @@ class MemoryFolder:
         `expect` is the SHA-256 that the file must still have, `exclusive` says that there must
         be none: otherwise `Changed`, and nothing is written.
         """
-        if not entries.is_topic(key):
-            raise InvalidInput("This is not a topic file", where=key, do="Name it `topic.md`")
-        one = TopicFile(key, data)
-        index = entries.index_of(key)
-        name = key.removeprefix(index.removesuffix(INDEX))
+        index, name, line = self._pointer(key, data, title, hook)
 
-        renamed = self._named_so_far(key) if not title else ""
-
-        def line(known: str) -> str:
-            called = title or (known if known != renamed else "") or one.title
-            return indexes.line(name, called, hook or one.description, width=self.limits.width)
-
-        def put_pointer(old: bytes) -> bytes:
-            found = indexes.find_pointer(old, name)
-            return indexes.put_line(old, found, line(found.title if found else ""))
-
+        put_pointer = partial(_put_pointer, name, line)
         warnings: list[str] = []
         with self.locked():
             self._allow(key, data)
@@ -212,6 +200,30 @@ class MemoryFolder:
             elif more:
                 changes += self._add_to_index(index, more, warnings)
         return SavedFile(key, tuple(changes), tuple(warnings))
+
+    def with_pointer(self, key: str, data: bytes, hook: str = "") -> dict[str, bytes]:
+        """The files that `save` would write, as they would be: the topic file, and its index."""
+        index, name, line = self._pointer(key, data, "", hook)
+        old = self._whole_index(index) or b""
+        new = _put_pointer(name, line, old)
+        return {key: data} if new == old else {key: data, index: new}
+
+    def _pointer(
+        self, key: str, data: bytes, title: str, hook: str
+    ) -> tuple[str, str, Callable[[str], str]]:
+        """The index of a topic file, the name it has there, and its line by the title so far."""
+        if not entries.is_topic(key):
+            raise InvalidInput("This is not a topic file", where=key, do="Name it `topic.md`")
+        one = TopicFile(key, data)
+        index = entries.index_of(key)
+        name = key.removeprefix(index.removesuffix(INDEX))
+        renamed = self._named_so_far(key) if not title else ""
+
+        def line(known: str) -> str:
+            called = title or (known if known != renamed else "") or one.title
+            return indexes.line(name, called, hook or one.description, width=self.limits.width)
+
+        return index, name, line
 
     def _line_to_add(self, index: str, name: str, line: Callable[[str], str]) -> bytes | None:
         """The line that a long index needs at its end, or b"" where it has it; None where the
@@ -410,3 +422,8 @@ class MemoryFolder:
     def _list_keys(self) -> tuple[str, ...]:
         self.files.must_be_there()
         return self.files.list()
+
+
+def _put_pointer(name: str, line: Callable[[str], str], old: bytes) -> bytes:
+    found = indexes.find_pointer(old, name)
+    return indexes.put_line(old, found, line(found.title if found else ""))

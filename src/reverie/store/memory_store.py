@@ -2,8 +2,9 @@
 
 Everything that changes a memory goes through here: each write is searched for secrets and for
 words that were forgotten, has an origin, is kept as a version, and lands as file, then pointer.
-What is untrusted and reads like an instruction waits in the review queue instead. "Remember" and
-"forget" act at once: they have returned = it is on the disk.
+What is untrusted and reads like an instruction waits in the review queue instead, and so does an
+order from a writer without a conversation. "Remember" and "forget" act at once: they have
+returned = it is on the disk.
 
 What may be saved is for the one who saves to judge; what must not be, is refused here. A full
 disk leaves the old file as it was and raises.
@@ -12,6 +13,8 @@ disk leaves the old file as it was and raises.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from reverie.errors import InvalidInput, NotFound, ReverieError, StoreError
@@ -34,7 +37,7 @@ from reverie.topics import entry as entries
 from reverie.topics.entry import TopicFile, sort_of, summary_of, title_of
 from reverie.topics.index import pointers_with, without
 from reverie.topics.manifest import IndexLimits
-from reverie.topics.trust import CommandEvidence, Trust, goes_to_review
+from reverie.topics.trust import CommandEvidence, Trust, gives_orders, goes_to_review
 from reverie.topics.versions import (
     ABSENT,
     By,
@@ -46,6 +49,9 @@ from reverie.topics.versions import (
     undo_all,
 )
 from reverie.world import Notice, Say, say_nothing
+
+BY_HAND = frozenset({"cli", "web"})
+"""Tools by which a person writes a memory themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +150,21 @@ class MemoryStore:
         except ReverieError as error:
             text = f"a change that was cut off while it landed is not whole yet: {error}"
             say(Notice("memory", text, "warning"))
+        with suppress(ReverieError):
+            if memories.forgotten.unfinished():
+                text = "A forget was cut off: forget the same words again to finish it"
+                say(Notice("memory", text, "warning"))
         return memories
 
-    def close(self) -> None:
+    def compile_rules(self) -> None:
+        """Compile the rules among what was written, so that hooks find them."""
         if self.project is not None and self.history.written:
             from reverie.store.rules import compile_written
 
             compile_written(self, self.project)
+
+    def close(self) -> None:
+        self.compile_rules()
         self.folder.close()
         self.history.close()
         self.forgotten.close()
@@ -241,17 +255,19 @@ class MemoryStore:
         pointer: bool = True,
         queues: bool = True,
         group: str = "",
+        planned: bool = False,
     ) -> SaveOutcome:
         """Save a topic file, with its pointer unless none is wanted. What is not trusted waits for
         review: alone where it would command or tell of the user, else beside a marked file without
         a pointer; or only as that file, where it is one of many (`queues`). `group` is a step
-        that goes on."""
+        that goes on. `planned` applies file and pointer together, however the process ends."""
         by_hand = origin.kind in ("save", "edit") and not origin.session
         if by_hand and b"applies_to" in data:  # an extraction keeps the memory, without its rule
             from reverie.rules.rule import refuse_faults
 
             refuse_faults(key, data, self.folder.bytes_of(key) if self.folder.exists(key) else b"")
         text = data.decode("utf-8", "replace")
+        origin = origin if reviewed else self.vouched(key, data, origin)
         trusted = reviewed or origin.trust is not Trust.UNTRUSTED
         evidence = () if trusted else self.waits(key, data)
         waiting: ReviewItem | None = None
@@ -268,19 +284,38 @@ class MemoryStore:
             data = TopicFile(key, data).with_value(entries.UNVERIFIED, entries.TRUST).data
         with self.folder.locked(), self.history.by(origin, group=group):
             transaction.finish(self)
-            done = self.folder.save(
-                key,
-                data,
-                hook=hook,
-                expect=expect,
-                exclusive=exclusive,
-                pointer=trusted and pointer,
-            )
+            if planned and trusted and pointer:
+                changes = self.folder.with_pointer(key, data, hook)
+                there = {one: _digest(self.folder, one) for one in changes}
+                if expect is not None or exclusive:
+                    there[key] = expect or ABSENT
+                transaction.land_over(self, changes, there, origin)
+                done = self.folder.point(key)
+            else:
+                done = self.folder.save(
+                    key,
+                    data,
+                    hook=hook,
+                    expect=expect,
+                    exclusive=exclusive,
+                    pointer=trusted and pointer,
+                )
             if trusted:
                 from reverie.store.replacement import supersede  # due where a rule is saved
 
                 supersede(self, TopicFile(key, data), origin)
         return SaveOutcome(key, done, waiting)
+
+    def vouched(self, key: str, data: bytes, origin: Origin) -> Origin:
+        """Return the origin as far as it can vouch: it is untrusted where it adds an order to
+        override, leak, hide or run, and neither a session nor a person's own hand is behind it."""
+        chosen = origin.kind == "import" and origin.trust is Trust.USER  # a person named the file
+        if origin.session or origin.tool in BY_HAND or chosen:
+            return origin
+        old = self.folder.bytes_of(key) if self.folder.exists(key) else b""
+        _, added = changed_lines(old, data)
+        orders = gives_orders(added.decode("utf-8", "replace"))
+        return replace(origin, trust=Trust.UNTRUSTED) if orders else origin
 
     def waits(self, key: str, data: bytes) -> Sequence[CommandEvidence]:
         """Why an untrusted memory gets no file before a person has seen it; nothing where a
@@ -425,6 +460,10 @@ class MemoryStore:
 
     def drop(self, item: ReviewItem) -> None:
         self.review.drop(item, self.now())
+
+
+def _digest(folder: MemoryFolder, key: str) -> str:
+    return folder.digest(key) if folder.exists(key) else ABSENT
 
 
 def _is_there(undone: UndoneVersion) -> bool:

@@ -38,6 +38,7 @@ from reverie.store import rules_ledger
 from reverie.store.files import Folder
 from reverie.store.home import personal_project
 from reverie.store.memory_store import MemoryStore
+from reverie.store.project import Project
 from reverie.store.rules_ledger import MATCHED, RuleCounts
 from reverie.text.format import utc_day
 from reverie.topics import frontmatter
@@ -51,7 +52,7 @@ MAX_LEDGER = 512 * 1024
 MAX_HEAD = MAX_BYTES + len(BOM) + 4_096
 """Bytes of a memory that are read for its rule: the head, and the sentence behind it."""
 MAX_FILE = 64 * 1024 * 1024
-COMPILER = f"{__version__}.2"
+COMPILER = f"{__version__}.3"
 """Who compiled: what another one made is compiled again, since it may have read it otherwise.
 The last number goes up where rules are read otherwise between two versions."""
 
@@ -74,7 +75,7 @@ class RuleStore:
 
     def __init__(self, memories: MemoryStore, root: Path) -> None:
         self._memories = memories
-        self._root = str(root)
+        self._root = str(memories.project or root)  # another's rules are kept by its own name
         self._name = _file(self._root)
         self._stamp: tuple[object, ...] | None = None
         self._book = RuleSet(())
@@ -137,18 +138,24 @@ class RuleStore:
             return None
 
     def read_personal(self) -> RuleSet:
-        """The rules of the user's own memory as they were compiled last: they hold everywhere.
-        Their files are named below `personal/`."""
-        root = str(personal_project(self._files.root))
-        if root == self._root:
+        """The rules of the user's own memory as it is now: they hold everywhere. Their files are
+        named below `personal/`."""
+        own = Project.personal(home=self._files.root)
+        if str(own.root) == self._root or not own.has_memory:
             return RuleSet(())
         try:
-            found = PackedRules(self._files.read(f"{_file(root)}.rules", MAX_FILE))
-            rules = [found.rule_at(number) for number in range(len(found))]
-        except (NotFound, StoreError, ValueError, LookupError, TypeError):
+            with MemoryStore(
+                own.memory_folder,
+                own.history_folder,
+                own.home,
+                now=self._memories.now,
+                create=False,
+                settings=own.settings,
+            ) as memories:
+                rules = RuleStore(memories, own.root).book().rules
+        except (ReverieError, OSError):
             return RuleSet(())
-        there = [r for r in rules if Path(found.folder, r.get("file", "")).exists()]
-        return RuleSet([{**rule, "file": f"{PERSONAL}{rule.get('file', '')}"} for rule in there])
+        return RuleSet([{**rule, "file": f"{PERSONAL}{rule.get('file', '')}"} for rule in rules])
 
     def _is_compiled(self) -> bool:
         return self._files.exists(f"{self._name}.rules")

@@ -110,8 +110,14 @@ def least_trusted(memories: MemoryStore, keys: Iterable[str], most: Trust) -> Tr
 
 
 def is_planned(memories: MemoryStore) -> bool:
-    """Whether a landing was begun and is not over."""
-    return os.path.lexists(memories.beside.root / PLAN)
+    """Whether a landing was begun and is not over, or nobody can tell."""
+    try:
+        os.lstat(memories.beside.root / PLAN)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def finish(memories: MemoryStore) -> str:

@@ -51,6 +51,8 @@ class SyncBase:
     repo: str
     tag: str = ""
     known: dict[str, str] = field(default_factory=dict[str, str])
+    refused: dict[str, str] = field(default_factory=dict[str, str])
+    """What lies there and is not taken, and why: a status names it."""
     declined: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """A teammate's text that was taken back here: theirs, and what stands here instead."""
 
@@ -72,7 +74,12 @@ def read_files(memories: MemoryStore) -> LocalFiles:
     found: dict[str, bytes] = {}
     blocked: dict[str, str] = {}
     below = f"{TEAM}/"
-    for name in memories.folder.all_keys():
+    listing = memories.folder.files.survey()
+    for one in listing.refused:  # links, and names that not every system can have
+        if one.key.startswith(below):
+            reason = f"{one.reason[:1].lower()}{one.reason[1:]}"
+            blocked[one.key.removeprefix(below)] = reason
+    for name in listing.keys:
         if not name.startswith(below):
             continue
         key = name.removeprefix(below)
@@ -173,6 +180,9 @@ def load(memories: MemoryStore, url: str, repo: str) -> SyncBase:
     declined = value.get("declined")
     fresh.tag = tag if isinstance(tag, str) else ""
     fresh.known = _sums(value.get("known"))
+    refused = value.get("refused")
+    if isinstance(refused, dict):
+        fresh.refused = {k: str(why) for k, why in cast("dict[str, object]", refused).items()}
     if isinstance(declined, dict):
         for key, pair in cast("dict[str, object]", declined).items():
             if isinstance(pair, list):
@@ -187,6 +197,7 @@ def save(memories: MemoryStore, agreed: SyncBase) -> None:
         "repo": agreed.repo,
         "tag": agreed.tag,
         "known": dict(sorted(agreed.known.items())),
+        "refused": agreed.refused,
         "declined": agreed.declined,
     }
     memories.beside.write(STATE, json.dumps(value, indent=1).encode())

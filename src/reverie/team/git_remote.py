@@ -14,12 +14,13 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from reverie import programs
 from reverie.errors import InvalidInput, PathRefused
-from reverie.store.paths import check_key
+from reverie.store.paths import check_key, format_path
 from reverie.team.client import Hostile, Offline, Permanent, Stale
 from reverie.team.protocol import (
     BEGINNING,
@@ -36,6 +37,7 @@ _OURS = "refs/reverie/there"
 _SECONDS = 120
 _LOOKED = 1_000  # versions in which the last author of each file is looked for
 _SCHEMES = ("https://", "ssh://", "file://", "git://", "http://")
+_WHO = tuple(f"GIT_{who}_{what}" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL"))
 _FILE = "100644"
 _BLOBS = (b"100644", b"100755")
 _SAFE = (
@@ -63,9 +65,9 @@ class GitRemote:
         self._remote = remote
         self._folder = folder
         self._program = program
-        self._last: tuple[str, Mapping[str, bytes]] = ("", {})
+        self._last: tuple[str, dict[str, bytes], dict[str, str]] = ("", {}, {})
         self._environ = {
-            **{name: value for name, value in environ.items() if not name.startswith("GIT_")},
+            **{k: v for k, v in environ.items() if not k.startswith("GIT_") or k in _WHO},
             "GIT_TERMINAL_PROMPT": "0",
             "LC_ALL": "C",
             "GIT_DIR": str(folder),
@@ -78,8 +80,9 @@ class GitRemote:
         if known and known == _tag(tip):
             return None
         tip = self._fetch_tip(tip)
-        sums = {key: hashlib.sha256(data).hexdigest() for key, data in self._texts(tip).items()}
-        return RemoteState(_tag(tip), sums)
+        texts, refused = self._texts(tip)
+        sums = {key: hashlib.sha256(data).hexdigest() for key, data in texts.items()}
+        return RemoteState(_tag(tip), sums, refused=refused)
 
     def state(self, known: str = "") -> RemoteState | None:
         """All texts of the branch's tip."""
@@ -87,15 +90,9 @@ class GitRemote:
         if found is None:
             return None
         tip = "" if found.tag == BEGINNING else found.tag.strip('"')
-        texts = self._texts(tip)
-        try:
-            contents = {k: data.decode() for k, data in texts.items() if not why_no_key(k)}
-        except UnicodeDecodeError:
-            raise Hostile(
-                "The team's branch has a file that is not UTF-8 text", do="Remove it there"
-            ) from None
+        contents = {k: data.decode() for k, data in self._texts(tip)[0].items()}
         authors = {one.key: one.author for one in reversed(self._log(tip, _LOOKED))}
-        return RemoteState(found.tag, found.checksums, contents, authors=authors)
+        return replace(found, contents=contents, authors=authors)
 
     def put(self, drafts: Sequence[EntryChange], expected: str) -> str:
         """Commit a batch on the tip that the tag names, and push it."""
@@ -162,28 +159,41 @@ class GitRemote:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._git("init", "--quiet", "--bare", str(self._folder))
 
-    def _texts(self, tip: str) -> Mapping[str, bytes]:
-        """The files of a commit; those of the last one asked for are kept."""
+    def _texts(self, tip: str) -> tuple[dict[str, bytes], dict[str, str]]:
+        """The files of a commit, and why others of it are not read; the last ones are kept."""
         if tip != self._last[0]:
-            self._last = (tip, self._read(tip) if tip else {})
-        return self._last[1]
+            texts, refused = self._read(tip) if tip else ({}, {})
+            self._last = (tip, texts, refused)
+        return self._last[1:]
 
-    def _read(self, tip: str) -> dict[str, bytes]:
+    def _read(self, tip: str) -> tuple[dict[str, bytes], dict[str, str]]:
         rows = [row for row in self._git("ls-tree", "-r", "-z", "-l", tip).split(b"\0") if row]
         if len(rows) > REPOSITORY_ENTRIES:
             raise Hostile("The team's branch has more files than a repository may have")
         names: dict[str, bytes] = {}
+        refused: dict[str, str] = {}
         total = 0
         for row in rows:
             meta, _, path = row.partition(b"\t")
             mode, kind, name, size = meta.split()
+            key, why = _key(path)
             if kind != b"blob" or mode not in _BLOBS:
-                continue  # a link or a module is nothing that we read
+                why = "it is a link or a module of git"
+            if why:
+                refused[key] = why
+                continue
             total += int(size)
-            names[_key(path)] = name
+            names[key] = name
         if total > REPOSITORY_BYTES:
             raise Hostile(f"The team's branch has over {REPOSITORY_BYTES:,} bytes")
-        return dict(zip(names, self._blobs(names.values()), strict=True))
+        found = dict(zip(names, self._blobs(names.values()), strict=True))
+        for key, data in tuple(found.items()):
+            try:
+                data.decode()
+            except UnicodeDecodeError:
+                refused[key] = "it is not UTF-8 text"
+                del found[key]
+        return found, refused
 
     def _blobs(self, names: Iterable[bytes]) -> list[bytes]:
         data = self._git("cat-file", "--batch", feed=b"".join(name + b"\n" for name in names))
@@ -210,7 +220,8 @@ class GitRemote:
     def _commit(self, tree: str, parents: Sequence[str], message: str) -> str:
         found = self._run("commit-tree", tree, *parents, feed=message.encode())
         if found.returncode:
-            named = ("-c", "user.name=reverie", "-c", "user.email=reverie@localhost")
+            who = self._environ.get("USER") or self._environ.get("LOGNAME") or "reverie"
+            named = ("-c", f"user.name={who}", "-c", f"user.email={who}@localhost")
             found = self._run("commit-tree", tree, *parents, feed=message.encode(), more=named)
         if found.returncode:
             raise self._offline_error(found, "The commit could not be made")
@@ -228,29 +239,21 @@ class GitRemote:
         feed: bytes = b"",
         index: Path | None = None,
         more: Sequence[str] = (),
-    ) -> subprocess.CompletedProcess[bytes]:
+    ) -> programs.CompletedProcess[bytes]:
         environ = dict(self._environ)
         if index is not None:
             environ["GIT_INDEX_FILE"] = str(index)
         try:
-            return subprocess.run(
-                [self._program, *_SAFE, *more, *words],
-                input=feed,
-                capture_output=True,
-                env=environ,
-                cwd=os.sep,
-                timeout=_SECONDS,
-                check=False,
-                umask=0o077,
-            )
-        except subprocess.TimeoutExpired:
+            line = [self._program, *_SAFE, *more, *words]
+            return programs.run(line, environ, os.sep, seconds=_SECONDS, feed=feed, umask=0o077)
+        except programs.TimeoutExpired:
             raise Offline(
                 "The git remote does not answer", where=self.url, do="It is tried again later"
             ) from None
         except OSError as error:
             raise Permanent(f"git cannot be run: {error.strerror}", do="Install git") from error
 
-    def _offline_error(self, done: subprocess.CompletedProcess[bytes], what: str) -> Offline:
+    def _offline_error(self, done: programs.CompletedProcess[bytes], what: str) -> Offline:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         plain = next((line for line in said if line.isprintable()), "")
         return Offline(
@@ -264,18 +267,14 @@ def _tag(tip: str) -> str:
     return f'"{tip}"' if tip else BEGINNING
 
 
-def _key(path: bytes) -> str:
+def _key(path: bytes) -> tuple[str, str]:
+    """The key that a path is, and why no team shares it."""
+    key = path.decode("utf-8", "surrogateescape")
     try:
-        key = path.decode()
-        if check_key(key) == key:
-            return key
-    except (UnicodeDecodeError, PathRefused):
-        pass
-    raise Hostile(
-        "The team's branch has a file whose name leads elsewhere",
-        where=ascii(path)[:200],
-        do="Remove it there",
-    )
+        check_key(key)
+        return key, why_no_key(key)
+    except PathRefused as error:
+        return format_path(key), f"{error.what[:1].lower()}{error.what[1:]}"
 
 
 def _changes(author: str, at: float, number: int, fields: Sequence[str]) -> list[EntryVersion]:

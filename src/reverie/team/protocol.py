@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -52,6 +53,8 @@ class RemoteState:
     tombstones: Mapping[str, str] = field(default_factory=dict[str, str])
     """Deleted keys, with the SHA-256 of the text that was deleted."""
     authors: Mapping[str, str] = field(default_factory=dict[str, str])
+    refused: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What lies there and is not read, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,8 @@ def why_no_key(key: str) -> str:
     """Say why no team shares a file of this name, or "": a server or a teammate may hold one."""
     if any(part.startswith(".") for part in key.split("/")):
         return "no part of a team key may begin with a dot"
+    if unicodedata.normalize("NFC", key) != key:
+        return "the key is not in its canonical spelling (NFC)"
     return "" if key.endswith(".md") else "a team key ends in .md"
 
 

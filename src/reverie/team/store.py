@@ -170,7 +170,13 @@ class TeamStore:
             _audit(within, now, place, token.id, "put", detail)
             return _tag_of(nonce, number)
 
-        return self.database.run(commit_drafts, writes=True)
+        try:
+            return self.database.run(commit_drafts, writes=True)
+        except TooFast:
+            raise
+        except HttpRefusal:  # what was refused counts too: its transaction took nothing
+            self.database.run(lambda on: tokens.take_write(on, token.id, now), writes=True)
+            raise
 
     # Tokens
 
@@ -246,11 +252,9 @@ def _check(drafts: Sequence[EntryChange], *, deletions: bool) -> None:
 
 def _check_one(draft: EntryChange, *, deletions: bool) -> None:
     try:
-        canonical = check_key(draft.key)
+        check_key(draft.key)
     except PathRefused as error:
         raise HttpRefusal(400, error.what, where=error.where) from None
-    if canonical != draft.key:
-        raise HttpRefusal(400, "The key is not in its canonical spelling (NFC)", where=draft.key)
     if why := why_no_key(draft.key):
         raise HttpRefusal(400, f"{why[:1].upper()}{why[1:]}", where=draft.key)
     if draft.content is None:

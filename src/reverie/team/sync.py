@@ -24,6 +24,7 @@ from reverie.store.files import Changed
 from reverie.store.fs import digest
 from reverie.store.lock import not_locked, release, wait_turn
 from reverie.store.memory_store import MemoryStore
+from reverie.store.paths import fold_key
 from reverie.team import folder
 from reverie.team.client import Stale
 from reverie.team.folder import LocalFiles, SyncBase
@@ -254,8 +255,9 @@ def compare(memories: MemoryStore, remote: RemoteSide, mode: SyncMode) -> SyncSt
     """Where both sides stand; nothing is changed on either."""
     agreed = folder.load(memories, remote.url, remote.repo)
     here = folder.read_files(memories)
-    there = remote.hashes(agreed.tag) or RemoteState(agreed.tag, agreed.known)
-    strays = _strays(there)
+    known = RemoteState(agreed.tag, agreed.known, refused=agreed.refused)
+    there = remote.hashes(agreed.tag) or known
+    strays = _strays(there, here, agreed)
     here = LocalFiles(here.data, {**strays, **here.blocked})
     sums = here.sums
     _decline(memories, sums, there, agreed)
@@ -265,9 +267,16 @@ def compare(memories: MemoryStore, remote: RemoteSide, mode: SyncMode) -> SyncSt
     return SyncState(agreed, here, there, found, quiet)
 
 
-def _strays(there: RemoteState) -> dict[str, str]:
-    """What lies there under names that no team shares, and why: it is not taken."""
-    return {key: why for key in there.checksums if (why := why_no_key(key))}
+def _strays(there: RemoteState, here: LocalFiles, agreed: SyncBase) -> dict[str, str]:
+    """What is left as it is on both sides because of its name, and why."""
+    found = {key: why for key in there.checksums if (why := why_no_key(key))} | {**there.refused}
+    first: dict[str, str] = {}
+    every = sorted({*there.checksums, *here.data} - found.keys())
+    for key in sorted(every, key=lambda key: (key not in agreed.known, key not in there.checksums)):
+        other = first.setdefault(fold_key(key), key)
+        if other != key:
+            found[key] = f"some systems take its name for that of {other}"
+    return found
 
 
 def _once(
@@ -283,7 +292,8 @@ def _once(
     agreed, here, there, found = both.agreed, both.here, both.there, both.found
     if found.take or found.merge:
         there = remote.state() or there
-        quiet = [*both.quiet, *_strays(there)]  # it is read anew: others may lie there by now
+        strays = _strays(there, here, agreed)  # it is read anew: others may lie there by now
+        quiet = [*both.quiet, *strays]
         found = plan(here.sums, agreed.known, there, mode, quiet)
     merged = _merge_files(memories, here, there, agreed, found)
     _pull(memories, here, there, found, merged, agreed, report, now)
@@ -352,7 +362,9 @@ def _pull(
             agreed.known.pop(key, None)
     for key in found.remove:
         agreed.known.pop(key, None)
-    agreed.known.update((key, there.checksums[key]) for key in _strays(there))  # a status names it
+    strays = _strays(there, here, agreed)
+    theirs = {*there.checksums, *there.refused}
+    agreed.refused = {key: why for key, why in strays.items() if key in theirs}
     agreed.tag = there.tag
 
 

@@ -14,7 +14,6 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -27,6 +26,7 @@ from anyio.abc import Process
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
+from reverie import programs
 from reverie.light import dataclass
 from reverie.toolbox.mcp_servers import McpServer
 
@@ -116,12 +116,13 @@ async def open_stdio_streams(
 ) -> AsyncGenerator[tuple[Any, Any]]:
     """The streams of a server that runs; OSError where it cannot be started."""
     known = {name: environ[name] for name in PASSED_ON if name in environ}
-    process = await anyio.open_process(
-        list(server.command),
-        stderr=subprocess.DEVNULL,
-        env={**known, **dict(server.environ)},
-        cwd=cwd,
-        start_new_session=True,
+    process = await programs.start_async(
+        server.command,
+        {**known, **dict(server.environ)},
+        cwd,
+        stdin=programs.PIPE,
+        stdout=programs.PIPE,
+        stderr=programs.DEVNULL,
     )
     heard_to, heard = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     said, said_from = anyio.create_memory_object_stream[SessionMessage](0)

@@ -15,18 +15,18 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import field
 from pathlib import Path
-from subprocess import DEVNULL, PIPE, STDOUT
 from typing import Literal, TypeAlias
 
 import anyio
 from anyio.abc import ByteReceiveStream, Process
 
+from reverie import programs
 from reverie.errors import NotFound
 from reverie.light import dataclass
+from reverie.programs import DEVNULL, PIPE, STDOUT
 from reverie.toolbox import supervisor
 from reverie.toolbox.tool import ToolFailed
 
-KEEPER = os.path.abspath(supervisor.__file__)
 PATIENCE = 10.0
 """Seconds a keeper has to end its tree; then it is killed itself."""
 KILLED = "everything it had started" if sys.platform == "linux" else "its process group"
@@ -92,21 +92,20 @@ async def start_process(command: Command, *, apart: bool = False) -> AsyncGenera
 async def _spawn(command: Command, lifeline: int, errors: int) -> Process:
     kind = "tree" if command.forks else "leaf"
     folder = f"fd:{command.cwd}" if isinstance(command.cwd, int) else str(command.cwd)
-    head = [sys.executable, "-I", "-S", KEEPER, str(lifeline), kind, folder]
+    head = programs.script(supervisor.__file__, str(lifeline), kind, folder)
     given = command.stdin
     more = (*command.pass_fds, command.cwd) if isinstance(command.cwd, int) else command.pass_fds
     spawned: list[Process] = []
     # a cancelled start would kill the keeper, and what it had just begun would stay
     with anyio.CancelScope(shield=True):
         spawned.append(
-            await anyio.open_process(
+            await programs.start_async(
                 [*head, *command.argv],
+                command.environ,
+                os.sep,
                 stdin=given if isinstance(given, int) else PIPE if given else DEVNULL,
                 stdout=PIPE,
                 stderr=errors,
-                cwd="/",
-                env=command.environ,
-                start_new_session=True,
                 pass_fds=(lifeline, *more),
             )
         )

@@ -263,10 +263,9 @@ def _place(part: LinePart) -> str:
 
 READ_BACK = Tool(
     "ReadBack",
-    "Reads back what left the conversation, by the reference that stands in its place, such as "
-    "r:abc123: a call with its whole result, a message, or a part of the conversation; pictures "
-    "and documents as they were. With "
-    "query, only the lines that hold that text, in either case. Lines keep their numbers; about "
+    "Reads back what left the conversation by its reference, such as r:abc123: a call with its "
+    "whole result, a message, or a part of the conversation, pictures included. With query, only "
+    "the lines that hold exactly that text, in either case. Lines keep their numbers; about "
     "8,000 tokens come at once, and offset reads on.",
     {
         "type": "object",

@@ -14,13 +14,13 @@ import json
 import os
 import re
 import stat
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from anyio import to_thread
 
+from reverie import programs
 from reverie.store.fs import FOLDER
 from reverie.store.paths import format_path
 from reverie.store.sensitive_paths import is_git_setting, is_secret
@@ -138,8 +138,7 @@ def finder_argv(ask: SearchInput, left_out: tuple[str, ...], is_file: bool) -> l
         "left_out": list(left_out),
         "file": is_file,
     }
-    script = os.path.abspath(grep_process.__file__)
-    return [sys.executable, "-I", "-S", script, json.dumps(asked)]
+    return programs.script(grep_process.__file__, json.dumps(asked))
 
 
 def _unseen(path: Path, context: ToolContext) -> Callable[[bytes], bool]:

@@ -7,9 +7,10 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
-        "claims": "Claim MAX find_claims",
+        "claims": "Claim MAX find_claims find_literals",
+        "consent": "unwrapped without_reported",
         "entry": "INDEX MAX_READ TYPES TopicFile index_of is_index is_topic key_for new",
-        "frontmatter": "BOM MAX_BYTES edit parse_frontmatter scalar",
+        "frontmatter": "BOM MAX_BYTES edit parse_frontmatter remove scalar",
         "index": "IndexFault check contents find_pointer line parse_index pointers_to put "
         "resolve_link without",
         "instructions": "InstructionFile InstructionKind InstructionSet InstructionText MAX_FILES "

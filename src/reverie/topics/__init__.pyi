@@ -1,6 +1,9 @@
 from reverie.topics.claims import MAX as MAX
 from reverie.topics.claims import Claim as Claim
 from reverie.topics.claims import find_claims as find_claims
+from reverie.topics.claims import find_literals as find_literals
+from reverie.topics.consent import unwrapped as unwrapped
+from reverie.topics.consent import without_reported as without_reported
 from reverie.topics.entry import INDEX as INDEX
 from reverie.topics.entry import MAX_READ as MAX_READ
 from reverie.topics.entry import TYPES as TYPES
@@ -14,6 +17,7 @@ from reverie.topics.frontmatter import BOM as BOM
 from reverie.topics.frontmatter import MAX_BYTES as MAX_BYTES
 from reverie.topics.frontmatter import edit as edit
 from reverie.topics.frontmatter import parse_frontmatter as parse_frontmatter
+from reverie.topics.frontmatter import remove as remove
 from reverie.topics.frontmatter import scalar as scalar
 from reverie.topics.index import IndexFault as IndexFault
 from reverie.topics.index import check as check

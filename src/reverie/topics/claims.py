@@ -4,6 +4,8 @@ A claim is something that can be looked for: `src/auth.py`, `parse_header()`, `3
 `--dry-run`. What stands in code marks is taken more readily than what stands in prose, where
 only shapes count that prose does not have. Addresses, patterns and product names are none.
 
+A literal is anything that stands for one thing alone: a command, path, address, number, name.
+
 Pure, linear in the text and bounded: a long text has no more claims than a short one may have.
 Nothing here looks whether a claim holds.
 """
@@ -13,10 +15,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from reverie.light import dataclass, pattern
 from reverie.text.markdown import blocks
+from reverie.text.stems import is_german
+from reverie.text.tokens import FUNCTION
 
 ClaimKind: TypeAlias = Literal["path", "symbol", "commit", "flag"]
 
@@ -246,3 +251,41 @@ def _is_symbol(text: str) -> bool:
     joined = "_" in inner.strip("_") or "." in inner or "::" in inner or "#" in inner
     humps = bool(re.search(r"[a-z0-9][A-Z]", inner))
     return joined or humps or text.endswith("()")
+
+
+# --- literals
+
+
+_DENSE = pattern("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_RUN = pattern(r"[\w./@:~%+#=&?*-]*\w")
+_SPELLED = pattern(r"(?<!\w)['\"‘“]([^\s'\"`’”]{1,40})['\"’”]")
+_SHAPED = pattern(r"[\d_@]|\w[/.:]\w|/\w|\w/|^--?\w|[a-z][A-Z]")
+_NAME = pattern(r"(?<=[a-z\d,;)] )[A-Z][\w-]*[a-z][\w-]*")
+_PLAIN = frozenset(("and/or", "e.g", "i.e"))
+_CALENDAR = frozenset(
+    """
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june
+    july august september october november december
+    """.split()  # noqa: SIM905
+)
+_COUNT = 2
+"""Digits up to which a bare number is told by the word beside it alone."""
+
+
+def find_literals(text: str, *, names: bool = True) -> frozenset[str]:
+    """What a text spells out, in small letters: code, a word alone in quotation marks, addresses,
+    paths, flags, identifiers, numbers, and with `names` capitalized words inside a sentence. A
+    short bare number is taken with the words beside it; days and months are no names."""
+    text = _DENSE.sub(" ", text[:MAX_TEXT])
+    found = {" ".join(code[2].split()) for code in _CODE.finditer(text)}
+    found |= {quoted[1] for quoted in _SPELLED.finditer(text)}
+    runs = [run for run in _RUN.findall(text) if run.lower() not in FUNCTION]
+    found |= {run for run in runs if _SHAPED.search(run) and not _is_count(run)}
+    found |= {" ".join(pair) for pair in pairwise(runs) if any(map(_is_count, pair))}
+    if names and not is_german(text):
+        found |= {name for name in _NAME.findall(text) if name.lower() not in _CALENDAR}
+    return frozenset(literal.lower() for literal in found) - _PLAIN
+
+
+def _is_count(word: str) -> bool:
+    return word.isdigit() and len(word) <= _COUNT

@@ -1,13 +1,12 @@
-"""What a user's answer agrees to: a yes, the question before it, the language of both."""
+"""What a user states: not what they ask, report of others or reject; and what a yes agrees to."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
 from reverie.light import pattern
 from reverie.topics.trust import LONG_LINE, MOST_READ
-
-# What a user's answer agrees to
 
 
 def _words(text: str) -> frozenset[str]:
@@ -33,6 +32,7 @@ _ASKED_OF = pattern(
     re.IGNORECASE,
 )
 _DENSE = pattern("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_OTHER_SCRIPT = pattern("[\u0370-\u1dff]")
 _TELLING = {
     "en": _words(
         """the a an is are of to and for it that this we you i on with be not use never always my
@@ -44,7 +44,43 @@ _TELLING = {
     ),
     "es": _words("el la los las un una es son y no de en con para por que se del lo"),
     "fr": _words("le la les un une est sont et ne pas de en avec pour que je nous vous"),
+    "it": _words("il lo gli un una è sono e non di che per con del della nel si"),
+    "pt": _words("o os as um uma é são e não de em para com que do da no na"),
 }
+_WRAPPED = pattern(r'\A\s*(?:"((?:[^"\\]|\\.)*)"|“([^“”]*)”|「([^「」]*)」)\s*\Z', re.DOTALL)
+_CLAUSES = pattern(
+    r"(?<=[.!?;。！？；\n])(?![\"”」』»])|(?<=[.!?。！？][\"”」』»])|(?=,\s(?:but|aber|pero|mais)\b|，但)"
+)
+_OPENING, _CLOSING = "“「『«", "”」』»"
+_REPORTED = pattern(
+    r"(?:\b(?:(?:my|our|his|her|their|the|a|an|one)\s+(?:[\w-]+\s+){0,2}?"
+    r"(?!guide|convention|rule|polic|standard|team|(?:I|you|we|of|last)\b)[\w-]+|he|she"
+    r"|some(?:one|body)|(?-i:(?!Well|That|This|What|It|As|We|You|I\b)[A-Z][\w-]+))\s+(?:(?:also|always|still|just|once|has)\s+)?"
+    r"(?:says|said|keeps\ssaying|thinks|thought|claims|claimed|suggests|suggested|insists|insisted"
+    r"|recommends|recommended|writes|wrote|t(?:old|ells)\s(?:me|us)|argues|argued|advises|advised)\b"
+    r"|\b(?:they|people|others|some\s\w+s)\s(?:say|think|claim|suggest|insist|recommend|write|argue)\b"
+    r"|\baccording\sto\s(?:him|her|them|my\s\w+|(?-i:[A-Z]\w+))\b"
+    r"|\b(?:mein|unser|der|die|das|ein|sein|ihr)\w{0,2}\s+(?:[\w-]+\s+)?[\w-]+\s+(?:sagte?|meinte?"
+    r"|behauptet|findet|schreibt|schrieb|empfiehlt)\b|\b(?:er|jemand)\s+(?:sagte?|meinte?)\b"
+    r"|\b(?:mi|nuestr[oa]|el|la|un|una)\s+(?:[\w-]+\s+)?[\w-]+\s+(?:dice|dijo|cree|piensa|sugiere"
+    r"|afirma|recomienda|escribió)\b"
+    r"|\b(?:mon|ma|notre|le|la|un|une)\s+(?:[\w-]+\s+)?[\w-]+\s+(?:dit|pense|suggère|affirme"
+    r"|recommande|écrit|a\s(?:dit|écrit))\b)"
+    r"|(?:我们?的?)?(?:同事|老板|经理|领导|朋友|客户|(?<!其)他们?|她们?|有人|别人|网上)[^，。,:：]{0,6}(?:说|认为|觉得|建议|主张|写)"
+    r"|(?:同僚|上司|部長|先輩|後輩|友人|友達|彼女?|誰か)(?:は|が|に?よると|いわく)"
+    r"|[\"”」』»],?\s*(?:says?|said|wrote|sagt|dice|dit|と(?:言|い|書))",
+    re.IGNORECASE,
+)
+"""Somebody else speaks: a person and a verb of saying, in six languages. A guide, convention or
+rule of one's own that "says" something is no other person."""
+_REJECTED = pattern(
+    r"\bI\s(?:(?:do\snot|don['’]?t)\sagree|disagree)\b|\bI\s(?:think|believe|find)\s(?:that|this|it)"
+    r"(?:['’]?s|\sis|\swas)?\s(?:wrong|false|nonsense|bad|a\s(?:bad|terrible)\sidea)\b"
+    r"|\bsehe\sich\sanders\b|\bfinde\sich\s(?:falsch|schlecht)\b|\bhalte\sich\sfür\s(?:falsch|Unsinn)"
+    r"|\bno\sestoy\sde\sacuerdo\b|\bpas\sd['’]accord\b|不同意|我(?:觉得|认为|看)(?:这|那)?(?:样|是)?"
+    r"(?:不对|错)|間違[いっ][^。]{0,8}思|反対です|賛成でき",
+    re.IGNORECASE,
+)
 
 
 def is_yes(text: str) -> bool:
@@ -75,10 +111,46 @@ def without_questions(text: str) -> str:
     )
 
 
+def unwrapped(text: str) -> str:
+    """A text without the quotation marks that a client put around all of it."""
+    found = _WRAPPED.match(text)
+    if found is None:
+        return text
+    return next(part for part in found.groups() if part is not None).replace('\\"', '"')
+
+
+def without_reported(text: str) -> str:
+    """A text without what it quotes or reports of others, and without what it rejects."""
+    kept: list[str] = []
+    for piece in _whole_quotes(_CLAUSES.split(text[:MOST_READ])):
+        if _REJECTED.search(piece):
+            del kept[-1:]
+        elif found := _REPORTED.search(piece):
+            kept.append("" if piece[found.start()] in f'"{_CLOSING}' else piece[: found.start()])
+        elif not piece.lstrip().startswith(">"):
+            kept.append(piece)
+    return "".join(kept)
+
+
+def _whole_quotes(pieces: Iterable[str]) -> Iterator[str]:
+    """Clauses, those of one quotation together."""
+    held = ""
+    for piece in pieces:
+        held += piece
+        marks = sum(sign in _OPENING for sign in held) - sum(sign in _CLOSING for sign in held)
+        if marks <= 0 and held.count('"') % 2 == 0:
+            yield held
+            held = ""
+    if held:
+        yield from _CLAUSES.split(held)  # a mark that nothing closes
+
+
 def language_of(text: str) -> str:
     """A rough guess by script and the commonest words; "" where there is nothing to go by."""
     if not text.isascii() and len(_DENSE.findall(text)) * 3 > len(text.replace(" ", "")):
         return "dense"
+    if not text.isascii() and len(_OTHER_SCRIPT.findall(text)) * 3 > len(text):
+        return "other"
     said = re.findall(r"[^\W\d_]+", text.lower())
     counts = {name: sum(word in known for word in said) for name, known in _TELLING.items()}
     best = max(counts, key=lambda name: counts[name])

@@ -40,6 +40,8 @@ _STEM = 60
 
 TRUST, UNVERIFIED = "trust", "unverified"
 """What the head of a memory says that does not rest on the user's word."""
+FROM = "from"
+"""The key by which a draft names the user's sentence that it rests on; no saved file has it."""
 SUPERSEDED, STILL_CURRENT = "superseded", "no"
 """The key that names the newer rule in a memory's place, and what a person sets it to who wants the
 older one to hold as well."""
@@ -121,6 +123,10 @@ class TopicFile:
         if names == ("type",) and self.front.find("metadata", "type") is not None:
             where = ("metadata", "type")
         return self._with(frontmatter.edit(self.data, where, value))
+
+    def without_value(self, name: str) -> TopicFile:
+        """The entry without one key of its frontmatter; all other bytes stay."""
+        return self._with(frontmatter.remove(self.data, name))
 
     def with_body(self, body: str) -> TopicFile:
         """The entry with another body behind the same frontmatter."""

@@ -326,6 +326,18 @@ def edit(data: bytes, names: Names, value: str) -> bytes:
     return new
 
 
+def remove(data: bytes, name: str) -> bytes:
+    """The file without the lines of one key."""
+    front = parse_frontmatter(data)
+    found = front.find(name)
+    if found is None:
+        return data
+    last = max(one.end for one in front.fields if one.names[0] == name)
+    start = max(data.rfind(b"\n", 0, found.start), data.rfind(b"\r", 0, found.start)) + 1
+    row = next(row for row in _rows(data[: front.body], last) if row[1] > last)
+    return data[:start] + data[row[1] :]
+
+
 def _edit_value(data: bytes, front: Frontmatter, names: Names, value: bytes) -> bytes:
     found = front.find(*names)
     if found is not None:

@@ -51,6 +51,15 @@ class Usage:
     def hit_rate(self) -> float:
         return self.read / self.input if self.input else 0.0
 
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.uncached + other.uncached,
+            self.read + other.read,
+            self.written + other.written,
+            self.output + other.output,
+            self.written_1h + other.written_1h,
+        )
+
 
 @unchanging
 class Mark:

@@ -229,16 +229,21 @@ def watch_entries(
     view = base if base is EMPTY else replace(base, base=base)
     watches: dict[str, CacheBreakDetector] = {}
     source = ""
+    heads: list[str] = []  # why the head was changed since the last request
     found: list[CacheBreak] = []
     for entry in entries:
         if view.entries.place(entry.id) is not None:
             continue
         record = entry.record
-        if isinstance(record, Sent):
+        if isinstance(record, HeadSet):
+            heads.append(record.reason)
+        elif isinstance(record, Sent):
             source = record.source
             watches.setdefault(source, start)
-            watches = {name: one.announced(*view.moved) for name, one in watches.items()}
+            by_layers = announcements(view, heads)
+            watches = {name: one.announced(*by_layers) for name, one in watches.items()}
             watches[source] = watches[source].sent(_what(view, record), entry.at)
+            heads = []
         elif isinstance(record, AssistantMessage) and source in watches:
             watches[source], broken = watches[source].answered(
                 record.usage, record.diagnostics, record.applied_edits
@@ -246,6 +251,16 @@ def watch_entries(
             found += [replace(broken, entry=entry.id)] if broken else []
         view = apply(view, entry)
     return found
+
+
+def announcements(view: View, heads: Sequence[str]) -> tuple[str, ...]:
+    """Why layers moved the prefix. Another model, or other tools, are a break whoever asked for
+    them: what was cached is lost, and it is named."""
+    moved = list(view.moved)
+    for reason in heads:
+        if reason in moved:
+            moved.remove(reason)
+    return tuple(moved)
 
 
 def _what(view: View, record: Sent) -> What:

@@ -28,7 +28,7 @@ from reverie.errors import InvalidInput, NotAvailable, StoreError
 from reverie.memory.agent_memory import AgentMemory, open_agent_memory
 from reverie.session.budget import Budget, MeteredRetries
 from reverie.session.conversation import NoLog
-from reverie.session.extraction.drafts import LoggingFiles
+from reverie.session.extraction.daily_log import LoggingFiles
 from reverie.session.library import NoDisk, OpenTranscript, SessionLibrary
 from reverie.session.loop import TurnState
 from reverie.session.options import RequestHead

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -22,6 +21,7 @@ from anyio import to_thread
 from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 
+from reverie import programs
 from reverie.agent.mail.mailbox import LeaderMailboxes
 from reverie.agent.mail.messages import LEAD, AgentMessage
 from reverie.agent.subagents import spawn
@@ -141,7 +141,7 @@ class Teammates:
         ground = self._crew.ground
         theirs, ours = os.pipe()
         command = Command(
-            [sys.executable, "-P", "-m", PROGRAM],  # -P: nothing of the project is loaded
+            programs.python(PROGRAM),
             ground.place.cwd,
             ground.place.environ,
             stdin=theirs,

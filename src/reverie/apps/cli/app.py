@@ -259,7 +259,12 @@ def _begin_telemetry() -> None:
 
     with extra("otel", f"REVERIE_TELEMETRY is {wanted}, but nothing can be told"):
         from reverie.adapters.telemetry import from_environment
-    from_environment(wanted)
+    try:
+        from_environment(wanted)
+    except NotAvailable as error:
+        from reverie.apps.cli.output import note
+
+        note(f"reverie: no telemetry: {error}")
 
 
 def run(args: Sequence[str] | None = None) -> None:

@@ -167,9 +167,10 @@ def _answer(
     form: OutputFormat,
     as_json: bool,
 ) -> None:
-    from reverie.apps.cli.keyboard import welcome
+    from reverie.apps.cli.keyboard import tell_off, welcome
 
     welcome(place.home, place.settings, private=wanted.private)
+    tell_off(place)
     code = run_prompt(place, wanted, model, prompt, form, as_json)
     if code:
         raise click.exceptions.Exit(code)
@@ -341,7 +342,7 @@ def _print_result(form: OutputFormat, result: TurnResult, session: str, model: M
 
 def result_facts(result: TurnResult, session: str, model: Model) -> dict[str, Any]:
     """A turn's end for programs: our own keys, and those that scripts for Claude Code read."""
-    from reverie.providers.capabilities import dollars
+    from reverie.providers.billing import dollars
 
     usage, free = result.usage, model.capabilities.free
     counts = {

@@ -11,7 +11,6 @@ bills are real.
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import tempfile
 import textwrap
@@ -20,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reverie import programs
 from reverie.apps.cli.app import json_option
 from reverie.apps.cli.output import document, note, say, waiting
+from reverie.settings.sources import environment
 from reverie.text.format import plural
 from reverie.text.safety import line
 
@@ -255,7 +256,7 @@ def _answer(when: str, text: str) -> None:
 
 
 def _money(weighted: float) -> str:
-    from reverie.providers.capabilities import price_of
+    from reverie.providers.billing import price_of
 
     price = price_of(MODEL)
     return "" if price is None else f", ${weighted * price.input / 1e6:.2f}"
@@ -395,4 +396,4 @@ def make(folder: Path) -> None:
         path.write_text(text, encoding="utf-8")
     git = shutil.which("git")
     if git is not None:
-        subprocess.run([git, "init", "-q", str(folder)], check=False, capture_output=True)
+        programs.run([git, "init", "-q", str(folder)], environment(), folder, seconds=60)

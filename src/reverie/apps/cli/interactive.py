@@ -20,7 +20,7 @@ import reverie
 from reverie.agent.agent import Agent, AgentOptions
 from reverie.apps.cli.chat import ask_for_files, model_named, with_session
 from reverie.apps.cli.controller import ChatController, RuleSuggestions, TurnCancelled, TurnDisplay
-from reverie.apps.cli.keyboard import Keyboard, PromptHistory, welcome
+from reverie.apps.cli.keyboard import Keyboard, PromptHistory, tell_off, welcome
 from reverie.apps.cli.memory import edit_memory
 from reverie.apps.cli.memory_review import OUTCOMES, edit_item
 from reverie.apps.cli.recall import by_user
@@ -36,7 +36,7 @@ from reverie.apps.cli.trust import offer
 from reverie.apps.tui.footer import FooterStatus, status_text
 from reverie.errors import NotAvailable, ReverieError
 from reverie.memory.values import fold_case, list_memories
-from reverie.providers.capabilities import dollars, money
+from reverie.providers.billing import dollars, money
 from reverie.providers.selection import EMBEDDED
 from reverie.session.open_memory import find_memory
 from reverie.session.summaries import title_of
@@ -214,6 +214,7 @@ def converse(
     commands = standard()
     if welcome(place.home, place.settings, private=wanted.private, say=screen.line):
         screen.line("")
+    tell_off(place, screen.line)
     with screen.aside():
         offer(place)
     if not wanted.resume:

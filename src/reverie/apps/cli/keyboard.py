@@ -13,21 +13,24 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from shutil import rmtree
+from typing import Any, TypeVar
 
 import reverie
+from reverie import programs
 from reverie.apps.cli.output import note
-from reverie.errors import InvalidInput, StoreError, WriteFailed
+from reverie.errors import InvalidInput, ReverieError, StoreError, WriteFailed
 from reverie.settings.catalog import Settings
 from reverie.settings.sources import environment
 from reverie.store.files import Folder
+from reverie.store.project import Project, is_on
 
+T = TypeVar("T")
 FILE = "history.jsonl"
 MOST = 1_000  # messages that are kept
 MORE = "… "
@@ -133,30 +136,58 @@ def _cut(path: Path, messages: list[str]) -> None:
         beside.replace(path)
 
 
-# --- The person's own editor, on a copy that lies nowhere afterwards.
+# --- The person's own editor, on a copy that is deleted once its text is saved.
 
 
-def run_editor(before: bytes, key: str) -> bytes:
-    """What a person made of the bytes of a memory in their editor."""
+def run_editor(before: bytes, key: str, save: Callable[[bytes], T]) -> T:
+    """Save what a person makes of a memory in their editor; keep the text where that fails."""
     environ = environment()
     command = environ.get("VISUAL") or environ.get("EDITOR")
     if not command:
         raise InvalidInput("No editor is set", do="Set $VISUAL or $EDITOR, or give --with FILE")
-    with tempfile.TemporaryDirectory(prefix="reverie-edit-") as folder:
-        copy = Path(folder) / os.path.basename(key)
+    copy = Path(tempfile.mkdtemp(prefix="reverie-edit-"), os.path.basename(key))
+    try:
         copy.write_bytes(before)
-        try:
-            ended = subprocess.run([*shlex.split(command), str(copy)], check=False)
-        except (OSError, ValueError) as error:
-            raise InvalidInput(f"The editor cannot be run: {error}", where=command) from error
-        if ended.returncode:
-            raise WriteFailed("The editor failed; nothing was changed", where=command)
-        try:
-            return copy.read_bytes()
-        except OSError as error:
-            raise WriteFailed(
-                "The editor left no file; nothing was changed", where=command
-            ) from error
+        done = save(_edit(command, copy, environ))
+    except BaseException as error:
+        _keep_text(copy, before, error)
+        raise
+    rmtree(copy.parent, ignore_errors=True)
+    return done
+
+
+def _edit(command: str, copy: Path, environ: Mapping[str, str]) -> bytes:
+    try:
+        line = [*shlex.split(command), str(copy)]
+        terminal = dict.fromkeys(("stdin", "stdout", "stderr"))  # the person's own
+        ended = programs.run(line, environ, os.getcwd(), seconds=None, **terminal)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"The editor cannot be run: {error}", where=command) from error
+    if ended.returncode:
+        raise WriteFailed("The editor failed; nothing was changed", where=command)
+    try:
+        return copy.read_bytes()
+    except OSError as error:
+        raise WriteFailed("The editor left no file; nothing was changed", where=command) from error
+
+
+def _keep_text(copy: Path, before: bytes, error: BaseException) -> None:
+    """Keep a changed text for its owner alone, under a name that says nothing of it."""
+    kept = copy.with_name("edit.md")
+    try:
+        changed = copy.read_bytes() != before
+    except OSError:
+        changed = False
+    if not changed:
+        rmtree(copy.parent, ignore_errors=True)
+        return
+    copy.chmod(0o600)
+    copy.rename(kept)
+    way = f"Your text is in {kept}: correct it there, give it with --with FILE, then delete it"
+    if isinstance(error, ReverieError):
+        error.do = f"{error.do}. {way}" if error.do else way
+    else:
+        note(way)
 
 
 # --- What a person is told the first time: what is stored where, what runs unasked, what that may
@@ -188,6 +219,12 @@ def _short(home: Path) -> str:
     own = str(Path.home())
     told = f"~{told[len(own) :]}" if told.startswith(f"{own}/") else told
     return told if len(told) <= ROOM else f"…{told[1 - ROOM :]}"
+
+
+def tell_off(place: Project, say: Callable[[str], None] = note) -> None:
+    """Say where memory is switched off: "remember …" keeps nothing there."""
+    if not is_on(place).on:
+        say("reverie: memory is off here, nothing is remembered; `reverie on` switches it on")
 
 
 def welcome(

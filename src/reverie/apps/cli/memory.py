@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import click
@@ -162,12 +163,14 @@ def edit_memory(memories: MemoryStore, name: str, given: bytes | None = None) ->
     """Put what is given in a memory's place, or what the person makes of it in their editor."""
     one = memories.find(name)
     before = memories.folder.bytes_of(one.key)
-    data = run_editor(before, one.key) if given is None else given
-    return SaveOutcome(one.key) if data == before else _land(memories, one.key, before, data)
+    save = partial(_save_edit, memories, one.key, before)
+    return run_editor(before, one.key, save) if given is None else save(given)
 
 
-def _land(memories: MemoryStore, key: str, before: bytes, data: bytes) -> SaveOutcome:
+def _save_edit(memories: MemoryStore, key: str, before: bytes, data: bytes) -> SaveOutcome:
     """Save an edit; what others wrote meanwhile is merged with it."""
+    if data == before:
+        return SaveOutcome(key)
     origin = by_user("edit")
     try:
         return memories.save(key, data, origin, expect=digest(before))

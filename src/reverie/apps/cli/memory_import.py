@@ -31,7 +31,7 @@ from reverie.memory.importers import (
     ImportOutcome,
     MemoryImport,
     System,
-    read_export,
+    read_by_user,
 )
 from reverie.memory.transfer import (
     HISTORY,
@@ -294,10 +294,11 @@ def _move_in(
     counts: Counter[str] = Counter()
     shown: Counter[tuple[str, str]] = Counter()
     rows: list[ImportOutcome] = []
-    with open_memory(project) as memories:
-        for path in paths:
+    parts = ((path, *part) for path in paths for part in read_by_user(source, path))
+    for path, user, found in parts:
+        with open_memory(project.part(user, "")) as memories:
             work = MemoryImport(memories, source, path.name, trusted, dry_run)
-            for one in _count_progress(work.run(read_export(source, path)), as_json):
+            for one in _count_progress(work.run(found), as_json):
                 counts[one.outcome] += 1
                 shown[one.outcome, one.why] += 1
                 if shown[one.outcome, one.why] <= (SHOWN_JSON if as_json else SHOWN):

@@ -178,13 +178,16 @@ def edit_item(memories: MemoryStore, name: str, given: bytes | None = None) -> s
     what became of it. What was not changed, or has nothing left in it, is no decision."""
     item = memories.review.find(name)
     before = item.text.encode("utf-8", "replace")
-    data = run_editor(before, item.key) if given is None else given
-    if not TopicFile(item.key, data).body.strip():
-        return "empty"
-    if data.rstrip() == before.rstrip():  # an editor may end the last line
-        return "unchanged"
-    memories.accept(memories.review.find(item.id), _accept_origin(item), data)
-    return "saved"
+
+    def save(data: bytes) -> str:
+        if not TopicFile(item.key, data).body.strip():
+            return "empty"
+        if data.rstrip() == before.rstrip():  # an editor may end the last line
+            return "unchanged"
+        memories.accept(memories.review.find(item.id), _accept_origin(item), data)
+        return "saved"
+
+    return run_editor(before, item.key, save) if given is None else save(given)
 
 
 def _accept_origin(item: ReviewItem) -> Origin:

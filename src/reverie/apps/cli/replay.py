@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import anyio
 import click
 
 from reverie.apps.cli.app import json_option, project_option, session_files
 from reverie.apps.cli.output import PATIENCE, Column, console, document, note, say, table
-from reverie.apps.replay.course import RecordedCourse, of_entries, of_lines
+from reverie.apps.replay.course import Interface, RecordedCourse, of_entries, of_lines
 from reverie.apps.replay.figures import (
     CAVEAT,
     MeasuredSession,
@@ -28,9 +28,9 @@ from reverie.apps.replay.figures import (
     plays,
 )
 from reverie.apps.replay.page import page_text
-from reverie.apps.replay.policies import POLICIES, PolicyName, ReplayPolicy
+from reverie.apps.replay.policies import INTERFACES, POLICIES, PolicyName, ReplayPolicy
 from reverie.errors import InvalidInput, InvalidMessage, NotFound, ReverieError
-from reverie.providers.capabilities import KINDS, price_of, relative
+from reverie.providers.billing import KINDS, price_of, relative
 from reverie.session import transfer
 from reverie.session.library import SessionLibrary, find_session
 from reverie.settings.catalog import Settings
@@ -47,7 +47,10 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 MAX_PRICE = 1_000
-_COSTS = ("session", "requests", "cost", "naive", "recovery", "refind", "of naive", "hits", "peak")
+_COSTS = (
+    *("session", "requests", "cost", "naive", "recovery", "refind", "background"),
+    *("of naive", "thinking", "hits", "peak"),
+)
 _KEPT = ("session", "breaks", "announced", "refused", "faults", "facts", "near", "far", "shown")
 
 
@@ -67,6 +70,13 @@ _KEPT = ("session", "breaks", "announced", "refused", "faults", "facts", "near",
     "write_long=2,output=5 in input tokens.",
 )
 @click.option(
+    "--through",
+    type=click.Choice(["", *INTERFACES]),
+    default="",
+    help="What sends the requests: the proxy, or a session, whose own model works in the "
+    "background. Default: session for sessions of Reverie, proxy for others.",
+)
+@click.option(
     "--html", type=click.Path(path_type=Path), metavar="OUT", help="Write an HTML page with plots."
 )
 @click.option(
@@ -79,6 +89,7 @@ def replay(
     policy: str,
     tail: int | None,
     prices: str,
+    through: Interface | Literal[""],
     html: Path | None,
     rounds: bool,
     as_json: bool,
@@ -86,7 +97,7 @@ def replay(
 ) -> None:
     """Replay recorded sessions under a policy: cost, cache, breaks, and what stays in context."""
     chosen = policy_of(policy, project.settings, tail, prices_of(prices))
-    sessions, failed = _all(files, project, chosen, every=html is not None)
+    sessions, failed = _all(files, project, chosen, through, every=html is not None)
     if not sessions and failed:
         raise failed[0][1]
     if html is not None and sessions:
@@ -110,7 +121,12 @@ def _rounds(session: MeasuredSession) -> dict[str, dict[str, list[int]]]:
 
 
 def _all(
-    files: Sequence[str], project: Project, policy: ReplayPolicy, *, every: bool
+    files: Sequence[str],
+    project: Project,
+    policy: ReplayPolicy,
+    through: Interface | Literal[""],
+    *,
+    every: bool,
 ) -> tuple[list[MeasuredSession], list[tuple[str, ReverieError]]]:
     """What was measured, and what could not be."""
     sessions: list[MeasuredSession] = []
@@ -119,7 +135,8 @@ def _all(
         for given in transfer.expand_folders(files):
             try:
                 course = course_of(given, project)
-                sessions.append(_measure_course(course, policy, given, every, watching))
+                used = replace(policy, through=through or course.interface)
+                sessions.append(_measure_course(course, used, given, every, watching))
             except ReverieError as error:
                 failed.append((given, error))
     return sessions, failed
@@ -263,7 +280,7 @@ def _with_faults(course: RecordedCourse, faults: Sequence[str]) -> RecordedCours
 def _tell(figures: Sequence[ReplayFigures], policy: ReplayPolicy, html: Path | None) -> None:
     tail = f", tail {policy.tail:,}" if policy.name == "collapse" else ""
     say(f"{policy.name}{tail}: {plural(len(figures), 'session')}", "bold")
-    say("Costs are in input tokens; “of naive” counts recovery and refind too.")
+    say("Costs are in input tokens; “of naive” counts everything, “thinking” with thinking sent.")
     short = _unique([f.session for f in figures])
     named = [(f.session[:short], f) for f in figures]
     costs = [_costs(name, [f]) for name, f in named]
@@ -284,11 +301,13 @@ def _tell(figures: Sequence[ReplayFigures], policy: ReplayPolicy, html: Path | N
 
 
 def _background(of: Sequence[ReplayFigures]) -> str:
-    """What ran beside the sessions; its cost is not in theirs."""
+    """What would run behind the sessions."""
     notes = plural(sum(f.background.notes for f in of), "update") + " of notes"
     looks = plural(sum(f.background.extractions for f in of), "extraction")
     cost = sum(f.background.cost for f in of)
-    return f"In the background beside it: {notes}, {looks}, about {cost:,}."
+    if all(f.through == "proxy" for f in of):
+        return "Through the proxy, background work is done by rules and costs nothing."
+    return f"In the background, billed: {notes}, {looks}, about {cost:,}."
 
 
 def _unique(names: Sequence[str]) -> int:
@@ -300,7 +319,8 @@ def _unique(names: Sequence[str]) -> int:
 
 def _costs(name: str, of: Sequence[ReplayFigures]) -> list[str]:
     naive = sum(f.naive_cost for f in of)
-    spent = sum(f.cost + f.recovery + f.refind for f in of)
+    thought = [f.thinking for f in of if f.thinking.blocks]
+    whole = sum(t.naive_cost for t in thought)
     sent = sum(f.read + f.written + f.plain for f in of)
     return [
         name,
@@ -309,7 +329,9 @@ def _costs(name: str, of: Sequence[ReplayFigures]) -> list[str]:
         f"{naive:,}",
         f"{sum(f.recovery for f in of):,}",
         f"{sum(f.refind for f in of):,}",
-        f"{spent / naive:.3f}" if naive else "-",
+        f"{sum(f.background.cost for f in of):,}",
+        f"{sum(f.billed for f in of) / naive:.3f}" if naive else "-",
+        f"{sum(t.billed for t in thought) / whole:.3f}" if whole else "-",
         f"{sum(f.read for f in of) / sent:.1%}" if sent else "-",
         f"{max(f.peak for f in of):,}",
     ]

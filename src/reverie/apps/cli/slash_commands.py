@@ -16,11 +16,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from reverie.apps.cli.controller import ChatController
-from reverie.apps.tui.footer import COMPACTION, SEAL
+from reverie.apps.tui.footer import COLLAPSE, COMPACTION
 from reverie.errors import InvalidInput
 from reverie.layers.microcompaction import snip_range as history_snip
 from reverie.memory.values import fold_case, list_memories, search_memories
 from reverie.session.library import find_session
+from reverie.session.report import tokens_until_collapse
 from reverie.settings.schema import nearest
 from reverie.text.format import age, plural
 from reverie.text.safety import line, reveal
@@ -388,11 +389,11 @@ def filling(view: View) -> list[tuple[str, int]]:
 
 def room_left(session: Session) -> tuple[int, str]:
     """How many tokens fit until something is made smaller, and what that will be."""
-    settings, view = session.world.settings, session.view
-    left = settings.left_until_compact(session.world.window, view.tokens)
-    if settings.context_policy == "collapse":
-        seal = max(0, settings.collapse_tail - view.live_tokens)
-        return (seal, SEAL) if seal < left else (left, COMPACTION)
+    world, view = session.world, session.view
+    left = world.settings.left_until_compact(world.window, view.tokens)
+    if world.collapses:
+        expected = tokens_until_collapse(view, world)
+        return (expected, COLLAPSE) if expected < left else (left, COMPACTION)
     return left, COMPACTION
 
 

@@ -15,10 +15,10 @@ import click
 from reverie.apps.cli.app import json_option, project_option
 from reverie.apps.cli.output import Column, document, note, say, table, waiting
 from reverie.apps.cli.recall import find_memory
-from reverie.providers.capabilities import dollars, money
+from reverie.providers.billing import dollars, money
 from reverie.providers.selection import EMBEDDED
 from reverie.reports.cache import CacheReport, cache_report, counts
-from reverie.reports.doctor import Check, DoctorRun
+from reverie.reports.doctor import Check, DoctorRun, audit
 from reverie.reports.stats import MemoryDay, Stats, project_stats
 from reverie.session.budget import DailySpend, Metrics, UsageTotals
 from reverie.session.library import SessionLibrary, find_session
@@ -271,10 +271,21 @@ _HINTS = {
 @click.command()
 @click.option("--fix", is_flag=True, help="Fix file permissions and remove leftover files.")
 @click.option("--trial", is_flag=True, help="Ask the model one word; may cost a little.")
+@click.option(
+    "--audit", "audits", is_flag=True, help="List 30 days of background work and changes."
+)
 @json_option
 @project_option
-def doctor(fix: bool, trial: bool, as_json: bool, project: Project) -> None:
+def doctor(fix: bool, trial: bool, audits: bool, as_json: bool, project: Project) -> None:
     """Check this installation and fix what can be fixed."""
+    if audits:
+        done = audit(project, time.time())
+        if as_json:
+            document({"audit": [asdict(one) for one in done]})
+        else:
+            columns = (Column("day"), Column("who", style="bold"), Column("what", wraps=True))
+            table(columns, [[one.day, one.who, one.what] for one in done])
+        return
     with waiting("looking at everything"):
         checks = list(DoctorRun(project, fix, trial).checks())
     wrong = sum(check.state == "problem" for check in checks)

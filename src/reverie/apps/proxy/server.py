@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import anyio
 import httpx2
@@ -37,6 +38,7 @@ from reverie.apps.proxy.policies import (
     upwards,
 )
 from reverie.clients.proxy_address import HOST, ProxyAddress, make_token
+from reverie.errors import InvalidInput
 from reverie.http_server import BODY_SECONDS, is_local, listen, serve
 from reverie.interception.decisions import OutgoingRequest
 from reverie.interception.engine import EngineOptions, InterceptionEngine
@@ -390,10 +392,13 @@ def upstreams_of(anthropic: str, openai: str) -> Upstreams:
     known = Upstreams()
     both = openai or anthropic
     return Upstreams(
-        _plain_headers(anthropic) or known.anthropic,
-        _plain_headers(both) or known.openai,
+        _base(anthropic) or known.anthropic,
+        _base(both) or known.openai,
     )
 
 
-def _plain_headers(url: str) -> str:
+def _base(url: str) -> str:
+    parts = urlsplit(url)
+    if url and (parts.scheme not in ("http", "https") or not parts.hostname):
+        raise InvalidInput("Invalid upstream: expected an http or https URL", where=url[:200])
     return url.rstrip("/").removesuffix("/v1")

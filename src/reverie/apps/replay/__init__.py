@@ -13,8 +13,8 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
-        "course": "CourseStep FACTS RecordedCourse TOOLS TOOL_TOKENS identifiers needs of_entries "
-        "of_lines stand_in",
+        "course": "CourseStep FACTS Interface RecordedCourse TOOLS TOOL_TOKENS identifiers needs "
+        "of_entries of_lines stand_in",
         "figures": "CAVEAT MeasuredSession measure_session plays",
         "page": "page_text",
         "policies": "BoundThinking Meter POLICIES PolicyName ReplayPolicy plain_marks tokens",

@@ -2,6 +2,7 @@ from reverie.apps.replay.course import FACTS as FACTS
 from reverie.apps.replay.course import TOOL_TOKENS as TOOL_TOKENS
 from reverie.apps.replay.course import TOOLS as TOOLS
 from reverie.apps.replay.course import CourseStep as CourseStep
+from reverie.apps.replay.course import Interface as Interface
 from reverie.apps.replay.course import RecordedCourse as RecordedCourse
 from reverie.apps.replay.course import identifiers as identifiers
 from reverie.apps.replay.course import needs as needs

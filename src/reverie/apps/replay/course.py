@@ -27,9 +27,12 @@ from reverie.transcript.fold import fold_entries
 from reverie.transcript.records import AssistantMessage, Entry, HeadSet, ResultDecided, UserMessage
 from reverie.transcript.view import View
 
+Interface: TypeAlias = Literal["proxy", "session"]
 StepRole: TypeAlias = Literal["user", "assistant", "tool"]
 ReadStored: TypeAlias = Callable[[str], bytes | None]
 
+OWN = "reverie"
+READERS = ("ReadBack", "read_back")
 UNTIMED = 3.0  # seconds, where a row has no time
 INTERRUPTED = "(interrupted)"
 NO_OUTPUT = "(no output)"
@@ -59,6 +62,13 @@ class RecordedCourse:
     head: HeadSet
     needs: Mapping[int, tuple[NameNeed, ...]]  # what each step repeats of earlier ones
     notes: tuple[str, ...] = ()
+
+    @property
+    def interface(self) -> Interface:
+        """What sends such a session's requests: another program's come through the proxy, and so
+        do those that the proxy recorded, whose head has no tool of ours."""
+        own = self.program == OWN and any(f'"{name}"' in self.head.tools for name in READERS)
+        return "session" if own else "proxy"
 
     @property
     def rounds(self) -> int:
@@ -100,7 +110,7 @@ def of_entries(entries: Sequence[Entry], stored: ReadStored, name: str = "") -> 
         if found is not None:
             said.append(replace(found, blocks=tuple(_whole(view, found.blocks, stored, lost))))
     notes = tuple(f"the stored result {key} is gone: its preview stands for it" for key in lost)
-    course = _course(view.session or name, "reverie", said, notes, name)
+    course = _course(view.session or name, OWN, said, notes, name)
     return course if view.head is None else replace(course, head=view.head)
 
 

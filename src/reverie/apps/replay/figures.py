@@ -1,7 +1,8 @@
 """The figures of a replayed session, as a program and a person read them.
 
-`cost` and `naive_cost` leave thinking out, as recorded figures of other context managers
-do; `thinking` has both once more with the recorded thinking sent, billed and bound.
+`cost` is what the conversation's own requests cost, `billed` everything: reading back, finding
+again and the model calls behind it too. These leave thinking out, as recorded figures of other
+context managers do; `thinking` has them once more with the recorded thinking sent and bound.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
-from reverie.apps.replay.course import RecordedCourse
+from reverie.apps.replay.course import Interface, RecordedCourse
 from reverie.apps.replay.policies import PolicyName, ReplayPolicy
-from reverie.apps.replay.run import BackgroundFigures, NeedCounts, ReplayRun, Tick, play
+from reverie.apps.replay.run import NeedCounts, ReplayRun, Tick, play
 from reverie.text.format import plural
 
 Runs: TypeAlias = Mapping[PolicyName, ReplayRun]
@@ -23,12 +24,22 @@ CAVEAT = (
 
 
 @dataclass(frozen=True, slots=True)
+class BackgroundFigures:
+    """Calls in the background, and their cost in input tokens."""
+
+    notes: int
+    extractions: int
+    cost: int
+
+
+@dataclass(frozen=True, slots=True)
 class ThinkingFigures:
     """The same session with its recorded thinking, on a provider that binds it."""
 
     blocks: int
     cost: int
     naive_cost: int
+    billed: int
     refused: int  # requests a provider would refuse
     stripped: int
 
@@ -67,15 +78,16 @@ class ReplayFigures:
     thinking: ThinkingFigures
     program: str
     file: str
-    background: BackgroundFigures  # beside `cost`, never in it
+    background: BackgroundFigures  # in `billed`, not in `cost`
+    billed: int
+    through: Interface
     shown_tokens: float = 1.0  # the part of all results, by tokens, that the model was shown
     notes: tuple[str, ...] = ()
 
     @property
     def score(self) -> float:
         """All costs against sending everything."""
-        spent = self.cost + self.recovery + self.refind
-        return spent / self.naive_cost if self.naive_cost else 0.0
+        return self.billed / self.naive_cost if self.naive_cost else 0.0
 
     def value(self) -> dict[str, object]:
         """For `--json`."""
@@ -137,9 +149,9 @@ async def measure_session(
 def _thinking(course: RecordedCourse, bound: Runs, name: PolicyName) -> ThinkingFigures:
     ours = bound[name]
     naive = bound["naive"]
-    return ThinkingFigures(
-        course.thinking, round(ours.cost), round(naive.cost), ours.refused, ours.stripped
-    )
+    bill = ours.bill
+    costs = round(bill.requests), round(naive.bill.total), round(bill.total)
+    return ThinkingFigures(course.thinking, *costs, ours.refused, ours.stripped)
 
 
 def _figures(
@@ -152,10 +164,12 @@ def _figures(
         session=course.session,
         policy=policy.name,
         tail=policy.tail,
-        cost=round(ours.cost),
-        naive_cost=round(played["naive"].cost),
-        recovery=round(ours.recovery),
-        refind=round(ours.refind),
+        through=policy.through,
+        cost=round(ours.bill.requests),
+        naive_cost=round(played["naive"].bill.total),
+        billed=round(ours.bill.total),
+        recovery=round(ours.bill.recovery),
+        refind=round(ours.bill.refind),
         summaries=ours.summaries,
         peak=ours.peak,
         breaks=ours.count("unannounced"),
@@ -179,7 +193,7 @@ def _figures(
         thinking=thinking,
         program=course.program,
         file=file,
-        background=ours.background,
+        background=BackgroundFigures(ours.notes, ours.extractions, round(ours.bill.background)),
         shown_tokens=round(ours.shown_tokens / ours.tokens, 4) if ours.tokens else 1.0,
         notes=course.notes,
     )

@@ -76,7 +76,7 @@ def _overview(sessions: Sequence[MeasuredSession]) -> Iterator[str]:
     yield "<h2>All sessions</h2>"
     if len(sessions) > 1:
         rows = [(_short(s.figures.session), _dots(s)) for s in sessions]
-        yield '<div class="grid"><figure class="wide"><figcaption>Cost with recovery and refind, '
+        yield '<div class="grid"><figure class="wide"><figcaption>Everything billed, '
         yield f"against naive {_legend(_keys(POLICIES[1:]))}</figcaption>"
         yield ratios("cost against naive", rows) + "</figure></div>"
     heads = (
@@ -86,6 +86,7 @@ def _overview(sessions: Sequence[MeasuredSession]) -> Iterator[str]:
         "naive",
         "recovery",
         "refind",
+        "background",
         "score",
         "hits",
         "peak",
@@ -106,7 +107,7 @@ def _overview(sessions: Sequence[MeasuredSession]) -> Iterator[str]:
 def _dots(session: MeasuredSession) -> list[tuple[str, str, float]]:
     naive = session.figures.naive_cost or 1
     runs = [(name, session.played[name]) for name in POLICIES[1:]]
-    return [(name, name, (one.cost + one.recovery + one.refind) / naive) for name, one in runs]
+    return [(name, name, one.bill.total / naive) for name, one in runs]
 
 
 def _row(f: ReplayFigures) -> list[str]:
@@ -117,6 +118,7 @@ def _row(f: ReplayFigures) -> list[str]:
         f"{f.naive_cost:,}",
         f"{f.recovery:,}",
         f"{f.refind:,}",
+        f"{f.background.cost:,}",
         f"{f.score:.3f}",
         f"{f.hit:.1%}",
         f"{f.peak:,}",
@@ -136,11 +138,11 @@ def _total(all_of: Sequence[ReplayFigures]) -> list[str]:
         return sum(int(getattr(f, name)) for f in all_of)
 
     naive = add("naive_cost")
-    spent = add("cost") + add("recovery") + add("refind")
     return [
         "all",
         *(f"{add(name):,}" for name in ("requests", "cost", "naive_cost", "recovery", "refind")),
-        f"{spent / naive:.3f}" if naive else "-",
+        f"{sum(f.background.cost for f in all_of):,}",
+        f"{add('billed') / naive:.3f}" if naive else "-",
         "",
         f"{max(f.peak for f in all_of):,}",
         f"{add('breaks')}",
@@ -188,7 +190,7 @@ def _section(session: MeasuredSession, is_open: bool) -> Iterator[str]:
     if t.blocks:
         recorded = plural(t.blocks, "recorded thinking block")
         yield f'<p class="dim">With its {recorded} sent and bound: '
-        yield f"{escape(f.policy)} {t.cost:,} against {t.naive_cost:,}; "
+        yield f"{escape(f.policy)} {t.billed:,} against {t.naive_cost:,}; "
         yield f"{plural(t.stripped, 'block')} stripped, {plural(t.refused, 'request')} refused.</p>"
     yield "</details>"
 
@@ -250,21 +252,31 @@ def _figure(title: str, keys: Sequence[tuple[str, str]], svg: str) -> str:
 
 
 def _policies(session: MeasuredSession) -> tuple[Sequence[str], list[list[str]]]:
-    heads = ("policy", "cost", "of naive", "recovery", "refind", "hits", "peak", "over window")
-    heads = (*heads, "breaks", "announced", "pairing faults", "facts here", "shown whole")
+    heads = ("policy", "cost", "recovery", "refind", "background", "of naive", "hits", "peak")
+    heads = (
+        *heads,
+        "over window",
+        "breaks",
+        "announced",
+        "pairing faults",
+        "facts here",
+        "shown whole",
+    )
     f = session.figures
     rows: list[list[str]] = []
     for name in POLICIES:
         one = session.played[name]
-        ratio = one.cost / f.naive_cost if f.naive_cost else 0
+        bill = one.bill
+        ratio = bill.total / f.naive_cost if f.naive_cost else 0
         shown = f"{one.shown / one.results:.1%}" if one.results else "-"
         rows.append(
             [
                 name,
-                f"{one.cost:,.0f}",
+                f"{bill.requests:,.0f}",
+                f"{bill.recovery:,.0f}",
+                f"{bill.refind:,.0f}",
+                f"{bill.background:,.0f}",
                 f"{ratio:.3f}",
-                f"{one.recovery:,.0f}",
-                f"{one.refind:,.0f}",
                 f"{one.hit:.1%}",
                 f"{one.peak:,}",
                 f"{one.over(f.window):,}",

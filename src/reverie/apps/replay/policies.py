@@ -12,15 +12,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
+from reverie.apps.replay.course import OWN, Interface, RecordedCourse
 from reverie.layers import collapse, microcompaction, tool_results
 from reverie.settings.catalog import DEFAULTS, Settings
-from reverie.simulator.profiles import CACHESIM, Profile
+from reverie.simulator.profiles import CACHESIM
 from reverie.simulator.prompt_cache import CachedBlock, Charge, PromptCache
 from reverie.simulator.thinking_signatures import ThinkingSigner, link
-from reverie.transcript.blocks import Block, Object, parse
+from reverie.toolbox.toolset import Toolset, reading_back
+from reverie.topics import prompt
+from reverie.transcript.blocks import Block, Object, dump, elements, parse, text_block
 from reverie.transcript.messages import Message
 from reverie.transcript.messages import link as messages_link
 from reverie.transcript.records import HeadSet, Mark
@@ -30,6 +32,7 @@ from reverie.world import Layer, Prices, overridden
 
 PolicyName: TypeAlias = Literal["naive", "classic", "collapse"]
 POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
+INTERFACES: tuple[Interface, ...] = get_args(Interface)
 MARKED = 3  # user messages that a plain client marks
 
 WHEN_ADDED: tuple[Layer, ...] = (tool_results.per_result,)
@@ -42,11 +45,17 @@ BEFORE_A_REQUEST: tuple[Layer, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ReplayPolicy:
-    """A policy by name, and the settings it goes by."""
+    """A policy by name, the settings it goes by, and the interface a session would have used.
+
+    A `session` adds the tool that reads back and the section about memory to the head, sets its
+    own cache marks, and asks its own model in the background. The `proxy` adds nothing to the
+    head, leaves the client's marks, knows no time, and by default its background work is done by
+    rules that cost nothing."""
 
     name: PolicyName
     settings: Settings = DEFAULTS
     prices: Prices = field(default_factory=Prices)
+    through: Interface = "session"
 
     @classmethod
     def of(
@@ -55,15 +64,16 @@ class ReplayPolicy:
         settings: Settings = DEFAULTS,
         tail: int | None = None,
         prices: Prices | None = None,
+        through: Interface = "session",
     ) -> ReplayPolicy:
         kept = "collapse" if name == "collapse" else "classic"
         tokens = settings.collapse_tail if tail is None else tail
         chosen = replace(settings, context_policy=kept, collapse_tail=tokens)
-        return cls(name, chosen, overridden(prices or Prices(), settings))
+        return cls(name, chosen, overridden(prices or Prices(), settings), through)
 
     def under(self, name: PolicyName) -> ReplayPolicy:
         """Another policy at the same settings and prices."""
-        return ReplayPolicy.of(name, self.settings, prices=self.prices)
+        return ReplayPolicy.of(name, self.settings, prices=self.prices, through=self.through)
 
     @property
     def tail(self) -> int:
@@ -77,9 +87,28 @@ class ReplayPolicy:
     def before_a_request(self) -> tuple[Layer, ...]:
         return () if self.name == "naive" else BEFORE_A_REQUEST
 
+    @property
+    def is_session(self) -> bool:
+        """Whether a session of ours sends the requests, and its model works behind them."""
+        return self.name != "naive" and self.through == "session"
+
     def marks(self, request: Request) -> tuple[Mark, ...]:
         """Where the cache marks of a request stand."""
-        return plain_marks(request) if self.name == "naive" else request.marks
+        return request.marks if self.is_session else plain_marks(request)
+
+    def head(self, course: RecordedCourse) -> HeadSet:
+        """The head that is sent: what a session adds to another program's, once."""
+        known = course.head
+        if not self.is_session or course.program == OWN:
+            return known
+        section = prompt.section(prompt.PromptOptions(MEMORY, by_itself=True))
+        system = [*(raw for raw, _ in elements(known.system)), text_block(section).raw]
+        reader = map(dump, Toolset([reading_back(None)]).anthropic())
+        tools = [*(raw for raw, _ in elements(known.tools)), *reader]
+        return replace(known, tools=f"[{','.join(tools)}]", system=f"[{','.join(system)}]")
+
+
+MEMORY = "/home/user/.reverie/projects/-home-user-project/memory"  # as long as such paths are
 
 
 def plain_marks(request: Request) -> tuple[Mark, ...]:
@@ -157,10 +186,9 @@ def _body(request: Request) -> Object:
 
 # --- What a request costs: the simulated prompt cache, fed from requests as they are.
 #
-# Rules are those of the simulator's `cachesim` profile, prices the policy's: where nothing is
-# said, reading a tenth, writing 1.25 or twice, output five times an input token. Thinking counts
-# by its words. A message is measured once, however often it is sent. The meter never looks at a
-# clock.
+# Rules are those of the simulator's `cachesim` profile; what they come to is priced by the policy's
+# prices. Thinking counts by its words. A message is measured once, however often it is sent. The
+# meter never looks at a clock.
 
 
 MINIMUM = CACHESIM.minimum or 0
@@ -169,12 +197,6 @@ MINIMUM = CACHESIM.minimum or 0
 def tokens(block: Block) -> int:
     """A block's tokens; thinking by its text, without its signature."""
     return block.tokens if block.thinking else CACHESIM.tokens(block.value)
-
-
-def rules_of(prices: Prices) -> Profile:
-    """The bench's cache at these prices."""
-    write = MappingProxyType({"5m": prices.write, "1h": prices.write_long})
-    return replace(CACHESIM, read=prices.read, write=write, output=prices.output)
 
 
 class Meter:

@@ -2,10 +2,10 @@
 
 One session played to its end under one policy, and what was counted on the way.
 
-Cost is in units of one input token, output included. Beside it stands what a policy's
-savings would cost later: `recovery` for names that have to be read back or asked for
-again, `refind` for those that are gone. Every figure follows from the course and the
-policy alone; the same replay gives the same figures on any machine.
+Costs are in units of one input token, output included, and all of them are in the `Bill`:
+requests, `recovery` for names that have to be read back or asked for again, `refind` for
+those that are gone, and the model calls behind the conversation. Every figure follows from the
+course and the policy alone; the same replay gives the same figures on any machine.
 """
 
 from __future__ import annotations
@@ -15,28 +15,32 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from reverie.apps.replay.course import FAR, CourseStep, NameNeed, RecordedCourse, words
-from reverie.apps.replay.policies import BoundThinking, Meter, ReplayPolicy, rules_of
+from reverie.apps.replay.policies import MEMORY, BoundThinking, Meter, ReplayPolicy
 from reverie.layers.session_memory import compaction
+from reverie.providers.billing import Bill, fork_usage
+from reverie.session.extraction import trigger
 from reverie.simulator.prompt_cache import Charge
 from reverie.testing import ManualClock, ScriptedModel, world
-from reverie.transcript.blocks import TEXT_BYTES, Block
+from reverie.transcript.blocks import TEXT_BYTES, Block, text_block
 from reverie.transcript.fold import apply, expecting
 from reverie.transcript.mentions import REFERENCE, reference
 from reverie.transcript.messages import Message
 from reverie.transcript.records import (
     AssistantMessage,
     Entry,
+    Extracted,
     HeadSet,
     NotesTaken,
     Record,
     Replaced,
     ResultDecided,
     Sent,
+    Usage,
     UserMessage,
 )
-from reverie.transcript.view import EMPTY, View
+from reverie.transcript.view import EMPTY
 from reverie.wire.request import Request, render
-from reverie.world import Capabilities, Layer, World
+from reverie.world import Capabilities, Layer
 
 Tick: TypeAlias = Callable[[], None]
 Moved: TypeAlias = Literal["", "announced", "unannounced"]
@@ -46,6 +50,10 @@ SLICE = 600  # tokens of a result that reading back by reference brings
 CALL = 80  # output tokens of the call that gets something again
 LONG_AGO = -(10**9)
 NONE: frozenset[str] = frozenset()
+# How long an answer is no replay can know. Extraction: the mean of the recorded course (`bench
+# live`), where most answers are "Nothing". Notes, whose prompt has the notes so far: assumed.
+NOTES_PROMPT, NOTES_ANSWER = 1_500, 900
+EXTRACTION_ANSWER = 52
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +85,6 @@ class NeedCounts:
 
 
 @dataclass(slots=True)
-class BackgroundFigures:
-    """Calls in the background, and their cost in input tokens."""
-
-    notes: int = 0
-    extractions: int = 0
-    cost: int = 0
-
-
-@dataclass(slots=True)
 class ReplayRun:
     """A session under a policy, counted."""
 
@@ -93,8 +92,9 @@ class ReplayRun:
     rounds: list[ReplayedRound] = field(default_factory=list[ReplayedRound])
     near: NeedCounts = field(default_factory=NeedCounts)
     far: NeedCounts = field(default_factory=NeedCounts)
-    recovery: float = 0.0
-    refind: float = 0.0
+    bill: Bill = field(default_factory=Bill)
+    extractions: int = 0  # calls
+    notes: int = 0
     facts: int = 0
     facts_here: int = 0
     results: int = 0
@@ -103,13 +103,8 @@ class ReplayRun:
     refused: int = 0  # requests whose thinking is bound to another prefix
     stripped: int = 0
     summaries: int = 0
-    background: BackgroundFigures = field(default_factory=BackgroundFigures)
     tokens: int = 0  # of results
     shown_tokens: int = 0  # of these, what the model was shown
-
-    @property
-    def cost(self) -> float:
-        return sum(r.cost for r in self.rounds)
 
     @property
     def peak(self) -> int:
@@ -156,19 +151,22 @@ async def play(
 class _Run:
     def __init__(self, course: RecordedCourse, policy: ReplayPolicy, thinking: bool) -> None:
         self.course = course
-        self.stage = ReplayStage(course.head, policy, binds=thinking)
-        self.meter = Meter(course.head)
-        self.rules = rules_of(policy.prices)
-        self.background = BackgroundCost(policy)
+        head = policy.head(course)
+        self.stage = ReplayStage(head, policy, binds=thinking)
+        self.meter = Meter(head)
+        self.prices = policy.prices
         self.bindings = BoundThinking() if thinking else None
         self.sight = RequestReader()
         self.wanted = course.needs
         self.played = ReplayRun(policy)
         self.last: Request | None = None
+        self.context = 0, 0  # tokens of the last request, and of its answer
         self.recovered: dict[int, int] = {}
 
     async def take(self, number: int, step: CourseStep) -> None:
         clock = self.stage.clock
+        if step.role == "user" and step.gap > self.stage.policy.settings.extract_idle_seconds:
+            self._extract(last=True)  # in the pause, while the cache was warm
         clock.time += step.gap
         if step.role != "assistant":
             await self.stage.add(step.blocks)
@@ -186,22 +184,23 @@ class _Run:
             self._expose(before.blocks, request)
         self.last = request
         self.stage.observe(blocks)
-        record = self.background.after(self.stage.view, self.stage.world, charge.total)
-        if record is not None:
-            self.stage.append(record)
+        self.context = charge.total, self.played.rounds[-1].output
+        self._work_behind()
         clock.time += ANSWERING
 
     def _bill(self, request: Request, answer: Iterable[Block]) -> Charge:
         stage = self.stage
         charge = self.meter.charge(request, stage.policy.marks(request), stage.clock.time)
         output = sum(self.meter.tokens(b) for b in answer)
-        cost = charge.cost(self.rules, output)
+        used = Usage(charge.plain, charge.read, charge.written, output, charge.written_1h)
+        cost = self.prices.cost(used)
         moved = movement(self.last, request, stage.moved)
         why = ", ".join(dict.fromkeys(stage.moved)) if moved else ""
         found = ReplayedRound(
             charge.total, charge.read, charge.written, charge.plain, output, cost, moved, why
         )
         self.played.rounds.append(found)
+        self.played.bill.requests += cost
         return charge
 
     def _judge(self, at: int, wanted: Sequence[NameNeed], request: Request, size: int) -> None:
@@ -229,13 +228,47 @@ class _Run:
                 met.lost += 1
                 gone[need.given] = whole
         self.recovered.update(dict.fromkeys(fetched, at))
-        self.played.recovery += sum(self._again(size, one) for one in fetched.values())
-        self.played.refind += sum(self._again(size, one) for one in gone.values())
+        self.played.bill.recovery += sum(self._again(size, one) for one in fetched.values())
+        self.played.bill.refind += sum(self._again(size, one) for one in gone.values())
 
     def _again(self, context: int, size: int) -> float:
         """One more request: it reads the context, writes what it gets, and makes a call."""
-        rules = self.rules
-        return context * rules.read + size * rules.write["5m"] + CALL * rules.output
+        return self.prices.cost(Usage(0, context, size, CALL))
+
+    # --- what runs behind the conversation, by the product's own rules of when
+
+    def _work_behind(self) -> None:
+        """What starts after an answer: notes, and at a turn's end the extraction."""
+        view = self.stage.view
+        if not self.stage.policy.is_session:
+            return
+        if not view.open_calls:
+            self._extract()
+        if compaction.due(view, self.stage.world):
+            self.played.notes += 1
+            self.played.bill.notes += self._fork(NOTES_PROMPT, NOTES_ANSWER)
+            self.stage.append(NotesTaken(view.leaf, view.estimated))
+
+    def _extract(self, *, last: bool = False) -> None:
+        """Bill an extraction, where the product would ask for one now."""
+        policy, view = self.stage.policy, self.stage.view
+        off = not policy.is_session or policy.settings.memory_off()
+        if off or self.last is None or not trigger.asks_now(view, last=last):
+            return
+        fresh = trigger.fresh(view)
+        dates = trigger.dates(trigger.user_words(view, fresh.items))
+        given = trigger.extraction_prompt(
+            fresh, MEMORY, (), policy.settings.extract_rounds, dates=dates,
+            head=trigger.head_words(view),
+        )  # fmt: skip
+        self.played.extractions += 1
+        size = text_block(given).tokens
+        self.played.bill.extraction += self._fork(size, EXTRACTION_ANSWER)
+        self.stage.append(Extracted(view.leaf, "nothing"))
+
+    def _fork(self, prompt: int, answer: int) -> float:
+        context, answered = self.context
+        return self.prices.cost(fork_usage(context, answered + prompt, answer))
 
     def _expose(self, given: Sequence[Block], request: Request) -> None:
         """Whether the model is shown these new results whole."""
@@ -256,7 +289,7 @@ class _Run:
     def done(self) -> ReplayRun:
         played = self.played
         played.stripped = self.stage.stripped
-        played.background = self.background.figures
+        self._extract(last=True)
         played.facts = len(self.course.facts)
         if self.last is not None:
             seen = self.sight.of(self.last)
@@ -331,45 +364,6 @@ def _ids(message: Message, kind: str, key: str) -> frozenset[str]:
     return frozenset(p.block.get(key) for p in message.pieces if p.block.type == kind)
 
 
-# --- What runs beside a session in the background, and what that would cost.
-#
-# Notes are taken when the product's own rule says so, extraction looks at each turn's end. Each is
-# a fork on the session's own prefix: it reads the context from the cache, writes its instructions,
-# and answers. How long an answer is no replay can know; the sizes here are those of the prompts,
-# and what answers to them usually measure. Sending everything has none of this. Summaries at a
-# fold need a model of their own and are none here.
-
-
-NOTES_PROMPT, NOTES_ANSWER = 1_500, 900  # tokens: instructions with the notes, and the edits
-EXTRACTION_PROMPT, EXTRACTION_ANSWER = 1_000, 150
-
-
-@dataclass(slots=True)
-class BackgroundCost:
-    """The bill of what a policy has running beside a session."""
-
-    policy: ReplayPolicy
-    figures: BackgroundFigures = field(default_factory=BackgroundFigures)
-
-    def after(self, view: View, world: World, context: int) -> NotesTaken | None:
-        """What starts after an answer; a record where notes were taken."""
-        if self.policy.name == "naive":
-            return None
-        if not view.open_calls and self.policy.settings.auto_memory_enabled:
-            self.figures.extractions += 1
-            self._bill(context, EXTRACTION_PROMPT, EXTRACTION_ANSWER)
-        if not compaction.due(view, world):
-            return None
-        self.figures.notes += 1
-        self._bill(context, NOTES_PROMPT, NOTES_ANSWER)
-        return NotesTaken(view.leaf, view.estimated)
-
-    def _bill(self, context: int, prompt: int, answer: int) -> None:
-        prices = self.policy.prices
-        cost = context * prices.read + prompt * prices.write + answer * prices.output
-        self.figures.cost += round(cost)
-
-
 # --- A session played under a policy: told what happened, it says what would be sent.
 #
 # It is the product's own fold and layers over an in-memory disk and a clock that is moved by hand.
@@ -386,7 +380,8 @@ class ReplayStage:
         self.clock = ManualClock(0.0)
         can = replace(CAPABILITIES, thinking_binding=binds, prices=policy.prices)
         model = ScriptedModel((), capabilities=can)
-        self.world = world(clock=self.clock, settings=policy.settings, model=model)
+        clock = self.clock if policy.through == "session" else ManualClock(0.0)
+        self.world = world(clock=clock, settings=policy.settings, model=model)
         self.policy = policy
         self.view = EMPTY
         self.stored: dict[str, str] = {}  # reference -> what can be read back through it

@@ -171,15 +171,15 @@ class TeamRoutes:
         if request.state.tag in wanted:
             return Response(status_code=304, headers={"ETag": request.state.tag})
         look = self.store.hashes if views else self.store.contents
-        return _state(await _run_in_thread(partial(look, place)))
+        return await _run_in_thread(lambda: _state(look(place)))  # megabytes of JSON
 
     async def _write(self, request: Request, token: Token, place: Place) -> Response:
         if not token.writes:
             raise HttpRefusal(403, "This token may only read")
         expected = if_match(request.headers.getlist("if-match"))
-        drafts = batch_in(await self._body(request), request.headers)
-        put = partial(self.store.put, place, drafts, expected, token)
-        tag = await _run_in_thread(put)
+        body = await self._body(request)
+        drafts = await _run_in_thread(partial(batch_in, body, request.headers))
+        tag = await _run_in_thread(partial(self.store.put, place, drafts, expected, token))
         done = {"written": [one.key for one in drafts], "etag": tag}
         return JSONResponse(done, headers={"ETag": tag})
 

@@ -10,7 +10,7 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
-        "footer": "CallLine FooterStatus OPEN_LINES SEAL apart box cut footer_line status_text "
+        "footer": "COLLAPSE CallLine FooterStatus OPEN_LINES apart box cut footer_line status_text "
         "text_for_encoding wide wrap_lines",
         "lists": "ListItem ListPanel",
         "markdown": "MarkdownStream render_markdown terminal_text",

@@ -1,5 +1,5 @@
+from reverie.apps.tui.footer import COLLAPSE as COLLAPSE
 from reverie.apps.tui.footer import OPEN_LINES as OPEN_LINES
-from reverie.apps.tui.footer import SEAL as SEAL
 from reverie.apps.tui.footer import CallLine as CallLine
 from reverie.apps.tui.footer import FooterStatus as FooterStatus
 from reverie.apps.tui.footer import apart as apart

@@ -17,7 +17,7 @@ from reverie.text.safety import line
 from reverie.wire.reply import ToolCall
 
 WIDE, SHORT, TINY = 100, 40, 20
-COMPACTION, SEAL = "compaction", "a seal"
+COMPACTION, COLLAPSE = "compaction", "collapse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,8 @@ def _context(status: FooterStatus, width: int) -> str:
     if width >= WIDE:
         return f"context {status.used:.0%}, {status.left:,} left until {status.until}"
     left = f"{status.left // 1_000}k" if status.left >= 1_000 else str(status.left)
-    return f"ctx {status.used:.0%}, {left} {'to seal' if status.until == SEAL else 'left'}"
+    until = f"until {COLLAPSE}" if status.until == COLLAPSE else "left"
+    return f"ctx {status.used:.0%}, {left} {until}"
 
 
 def _cache(status: FooterStatus) -> str:

@@ -6,14 +6,13 @@ a process of its own, as it would from a terminal.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
 
 from starlette.responses import Response
 
+from reverie import programs
 from reverie.apps.web import format as show
 from reverie.apps.web.workspace import ScreenRequest, Workspace
 from reverie.errors import InvalidInput, NotFound, StoreError
@@ -127,13 +126,11 @@ def _text(side: bytes | None) -> str:
 def run(desk: Workspace, ask: ScreenRequest) -> Response:
     """Begin a dream that waits for a decision, in a process of its own."""
     del ask
-    command = [sys.executable, "-P", "-m", "reverie.apps.cli", "dream", "run", "--dry-run"]
-    command += ["--json", "--project", str(desk.place.root)]
+    words = ("dream", "run", "--dry-run", "--json", "--project", str(desk.place.root))
+    line = programs.python("reverie.apps.cli", *words)
 
     def work() -> None:
-        environ = dict(desk.place.environ)
-        quiet = subprocess.DEVNULL
-        subprocess.run(command, stdin=quiet, stdout=quiet, stderr=quiet, env=environ, check=False)
+        programs.run(line, desk.place.environ, desk.place.root, seconds=None)
         desk.hub.tell("dream")
 
     desk.start("dream", work)

@@ -13,8 +13,6 @@ import asyncio
 import contextlib
 import json
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -25,6 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
+from reverie import programs
 from reverie.errors import NotAvailable, NotFound, ReverieError
 
 if TYPE_CHECKING:
@@ -154,7 +153,6 @@ async def _full(send: Send) -> None:
 FRESH = 30.0
 """Seconds after which a figure is worked out again when somebody looks."""
 _LOW = 10
-_REVERIE = (sys.executable, "-P", "-m", "reverie.apps.cli")  # -P: not from the working folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,23 +253,21 @@ class FigureProcesses:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = dict(environ)
         self._turn = threading.Lock()
-        self._running: list[subprocess.Popen[bytes]] = []
+        self._running: list[programs.Popen[bytes]] = []
         self._over = False
 
     def run(self, words: Sequence[str]) -> str:
         """What a command prints; nothing once it was asked to stop."""
         with self._turn:
-            return "" if self._over else self.started([*_REVERIE, *words])
+            return "" if self._over else self.started(programs.python("reverie.apps.cli", *words))
 
     def ask(self, words: Sequence[str]) -> str:
         """The same for a command that is short: it does not wait for the others."""
-        return "" if self._over else self.started([*_REVERIE, *words], 0)
+        return "" if self._over else self.started(programs.python("reverie.apps.cli", *words), 0)
 
     def started(self, line: Sequence[str], low: int = _LOW) -> str:
-        none, pipe = subprocess.DEVNULL, subprocess.PIPE
-        with subprocess.Popen(
-            line, stdin=none, stdout=pipe, stderr=none, env=self._environ
-        ) as process:
+        pipes = {"stdout": programs.PIPE, "stderr": programs.DEVNULL}
+        with programs.start(line, self._environ, os.getcwd(), **pipes) as process:
             self._running.append(process)
             with contextlib.suppress(OSError):  # it is over already
                 if low:

@@ -69,7 +69,7 @@ def explanation(way_back: ReadBackHint) -> str:
 
 async def seal(view: View, world: World) -> Sequence[Record]:
     """Seal old rounds where it pays; fold old lines where they are many."""
-    settings, limit = world.scaled, world.scaled.collapse_tail
+    settings, limit = world.scaled, world.tail_limit(view)
     # a message whose calls still wait is not touched; a fork goes on with its parent's bytes
     if settings.context_policy != "collapse" or view.open_calls or view.is_fork:
         return ()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from reverie.errors import NotFound, StoreError
 from reverie.layers.session_memory.notes import KEY, is_blank, notes_within_budget
 from reverie.light import dataclass
-from reverie.settings.catalog import Settings
+from reverie.settings.catalog import DEFAULTS, Settings
 from reverie.text import safety
 from reverie.text.format import plural
 from reverie.transcript.blocks import TEXT_BYTES, text_block
@@ -294,6 +294,7 @@ def _is_file(record: Record) -> bool:
 
 
 NAME = "session_memory"
+UPDATES = 4  # of the notes between the first and a compaction
 _SAID = (UserMessage, AssistantMessage, Attached)
 
 
@@ -321,14 +322,26 @@ def due(view: View, world: World) -> bool:
         return False
     settings, taken = numbers(world), view.notes
     since = max(_place(view, taken.last if taken else ""), _place(view, view.boundary))
+    first = _first_notes(settings, world)
+    # each update reads the whole context: four on the way to a compaction are enough
+    growth = max(settings.notes_growth_tokens, first // UPDATES)
     if taken is None:
-        grown = _has_grown(view, since, settings.notes_first_tokens, 0)
+        grown = _has_grown(view, since, first, 0)
     else:
-        grown = _has_grown(view, since, settings.notes_growth_tokens, settings.notes_tool_calls)
+        grown = _has_grown(view, since, growth, settings.notes_tool_calls)
     if not grown:
         return False
     failed = _failed_since(view, settings.compact_breaker_failures)
-    return failed is None or _has_grown(view, failed, settings.notes_growth_tokens, 0)
+    return failed is None or _has_grown(view, failed, growth, 0)
+
+
+def _first_notes(settings: Settings, world: World) -> int:
+    """Tokens of the first notes: a compaction needs them at the threshold, so they begin at half
+    of it, but where somebody set a number."""
+    least = settings.notes_first_tokens
+    if least != DEFAULTS.scaled(world.window).notes_first_tokens:
+        return least
+    return max(least, world.settings.compact_threshold(world.window) // 2)
 
 
 def _place(view: View, entry: str) -> int:

@@ -28,7 +28,7 @@ from reverie.store.memory_store import MemoryStore
 from reverie.store.transaction import JobFence
 from reverie.topics.entry import TEAM
 from reverie.topics.trust import Trust
-from reverie.topics.versions import Origin
+from reverie.topics.versions import Origin, from_origin
 
 FOLDER = "dreams"
 STATUS = "dream.json"
@@ -114,14 +114,12 @@ class DreamBranch:
 
     def begin(self, base: Mapping[str, bytes], times: Mapping[str, float]) -> None:
         """Copy the folder; a file keeps its time, by which relative dates are understood."""
-        for key, data in base.items():
-            for part in ("base", "work"):
-                self.files.write(f"{part}/{key}", data, durable=False)
-                at = times.get(key)
-                if at is not None:
-                    os.utime(self.path / part / key, (at, at), follow_symlinks=False)
         for part in ("base", "work"):
-            (self.path / part).mkdir(mode=0o700, exist_ok=True)
+            self.files.sub(part).close()
+            for key, data in base.items():
+                at = times.get(key)
+                modified = 0 if at is None else round(at * 1e9)
+                self.files.write(f"{part}/{key}", data, durable=False, modified=modified)
 
     def state(self, part: Literal["base", "work"]) -> dict[str, bytes]:
         """The files of one side."""
@@ -178,9 +176,10 @@ class DreamBranch:
         return os.path.lexists(self.path / KILL)
 
     def drop_copies(self) -> None:
-        """The copies go; what is known of the dream stays."""
-        _remove(self.path / "work")
-        _remove(self.path / "base")
+        """The copies go, where the disk lets them; what is known of the dream stays."""
+        with suppress(OSError):
+            _remove(self.path / "work")
+            _remove(self.path / "base")
 
 
 def _remove(folder: Path) -> None:
@@ -230,6 +229,12 @@ def sources_of(dream: Dream) -> dict[str, set[str]]:
     for one in dream.drawn:
         found.setdefault(one.get("to", ""), set()).add(one.get("from", ""))
     return found
+
+
+def applied_files(memories: MemoryStore, dream: str) -> tuple[str, ...]:
+    """The files that a dream changed in the memory, by its history."""
+    steps = from_origin(memories.history.log(), "session", dream)
+    return tuple(sorted({step.key for step in steps}))
 
 
 def dreams_folder(memories: MemoryStore) -> Path:

@@ -24,6 +24,7 @@ from reverie.session.dream.branch import (
     DreamBranch,
     DreamChanges,
     Standing,
+    applied_files,
     dreams,
     dreams_folder,
     land,
@@ -37,7 +38,7 @@ from reverie.store.rules_ledger import BROKEN, CHANGED, HELD, MATCHED, RuleCount
 from reverie.text.format import plural
 from reverie.topics.entry import TopicFile
 from reverie.topics.trust import Trust
-from reverie.topics.versions import Origin, from_origin
+from reverie.topics.versions import Origin
 from reverie.transcript.tasks import DoubtedRule
 
 if TYPE_CHECKING:
@@ -53,9 +54,8 @@ def list_dreams(memories: MemoryStore) -> list[Dream]:
 
 
 def _without_process(memories: MemoryStore, dream: Dream) -> Dream:
-    keys = {v.key for v in from_origin(memories.history.log(), "session", dream.id)}
-    if keys:
-        return replace(dream, status="completed", changed=tuple(sorted(keys)))
+    if keys := applied_files(memories, dream.id):
+        return replace(dream, status="completed", changed=keys)
     return replace(dream, status="killed", reason="its process is gone")
 
 
@@ -219,7 +219,8 @@ def describe_dream(dream: Dream) -> str:
         case "completed" if dream.changed:
             more = f"; look at {', '.join(dream.conflicts)}" if dream.conflicts else ""
             left = f"; {plural(len(dream.left_out), 'change')} left out" if dream.left_out else ""
-            return f"a dream changed {files}{more}{left}; it can be undone"
+            then = f"; {dream.reason}" if dream.reason else ""
+            return f"a dream changed {files}{more}{left}; it can be undone{then}"
         case "completed":
             return "a dream found nothing to change"
         case "waiting":

@@ -17,7 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import anyio
 from anyio import to_thread
@@ -35,6 +35,8 @@ from reverie.session.dream import schedule
 from reverie.session.dream.branch import (
     Dream,
     DreamBranch,
+    DreamChanges,
+    applied_files,
     dreams_folder,
     land,
     snapshot,
@@ -122,7 +124,11 @@ async def run_dream(
     """Take the lock, dream, and land what stands the checks. Raises `Held` where another runs."""
     lock = dreamer.lock
     taken = await to_thread.run_sync(lock.take)
-    course = DreamRun(dreamer, lock, taken, trigger, dry_run, shown)
+    try:
+        course = DreamRun(dreamer, lock, taken, trigger, dry_run, shown)
+    except BaseException:
+        lock.give_back(taken)
+        raise
     try:
         return await course.run()
     finally:
@@ -172,7 +178,11 @@ class DreamRun:
     async def close(self) -> None:
         """Give the lock back where nothing landed, and leave nothing open."""
         if not self.settled:
-            await to_thread.run_sync(lambda: self.lock.give_back(self.taken))
+            _, error = await alone(
+                to_thread.run_sync(lambda: self.lock.give_back(self.taken)), False
+            )
+            if error:
+                self.dreamer.say(Notice(schedule.NAME, error, "warning"))
             if not self.now.over:
                 self.now = replace(self.now, status="killed", reason="it was cancelled")
                 self.now = replace(self.now, ended=self.dreamer.clock.now())
@@ -379,23 +389,29 @@ class DreamRun:
         )
 
     async def _commit_changes(self, work: branches.FolderFiles) -> Dream:
-        def step() -> Any:
+        done: list[DreamChanges] = []
+        memories, fence = self.dreamer.memories, self.dreamer.fence
+
+        def step() -> None:
             with self.lock.landing(self.taken):
                 free = self.dreamer.model.capabilities.free  # and puts in no word of its own
                 most = Trust.USER if free else Trust.AGENT
                 drawn = sources_of(self.now)
-                memories, fence = self.dreamer.memories, self.dreamer.fence
-                return land(memories, self.branch, self.base, work, drawn, most, fence)
+                done.append(land(memories, self.branch, self.base, work, drawn, most, fence))
 
-        found, error = await alone(to_thread.run_sync(step), None)
-        if found is None and is_planned(self.dreamer.memories):
-            later = "it was cut off while it landed, and lands when the memory is next opened"
-            return await self._fail_run(False, f"{later}: {error}", ())
-        if found is None:
+        _, error = await alone(to_thread.run_sync(step), None)
+        if not done and is_planned(memories):
+            later = f"what it planned is applied when the memory is next opened: {error}"
+            return await self._fail_run(False, later, ())
+        if not done:
+            keys, _ = await alone(to_thread.run_sync(applied_files, memories, self.now.id), ())
+            done += [DreamChanges(keys)] if keys else []
+        if not done:
+            self.now = replace(self.now, changed=())
             return await self._fail_run(False, error, ())
-        self.settled = True
-        self.now = replace(self.now, changed=found.changed, conflicts=found.conflicts)
-        return await self._over("completed", "")
+        self.settled = not error
+        self.now = replace(self.now, changed=done[0].changed, conflicts=done[0].conflicts)
+        return await self._over("completed", f"after its changes: {error}" if error else "")
 
     async def _waits(self) -> Dream:
         """Left for a person: the time counts as that of a dream, unless it was only tried."""
@@ -418,7 +434,9 @@ class DreamRun:
     ) -> Dream:
         at = self.dreamer.clock.now()
         self.now = replace(self.now, status=status, reason=reason, ended=at)
-        await self._publish_state()
+        _, error = await alone(self._publish_state(), None)
+        if error:  # what was done counts, not what could be written about it
+            self.dreamer.say(Notice(schedule.NAME, error, "warning"))
         if status == "completed":
             await to_thread.run_sync(self.branch.drop_copies)
         self.dreamer.say(

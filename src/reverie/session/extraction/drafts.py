@@ -1,4 +1,6 @@
-"""Extraction in words: what a fork that has no tool to write with answers, read as drafts.
+"""Drafts of memories, in words and in files.
+
+Extraction in words: what a fork that has no tool to write with answers, read as drafts.
 
 A fork shares its parent's tool definitions, which are part of the provider's cache key, so none is
 added for it. Where the caller's own tools cannot write a memory, the fork answers in a fixed form:
@@ -20,12 +22,13 @@ saved here: drafts are judged and landed like those that tools wrote.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -33,23 +36,17 @@ from anyio import to_thread
 
 from reverie.errors import Incomplete, NotFound, PathRefused, StoreError
 from reverie.rules import rule
-from reverie.session.attachments import local_date
 from reverie.session.stops import ENDS
 from reverie.session.worker import Worker
 from reverie.store.files import Changed
 from reverie.store.fs import digest
 from reverie.store.memory_store import MemoryStore
-from reverie.store.paths import beneath, format_path
+from reverie.store.paths import format_path
 from reverie.text.safety import neutralize_markup
 from reverie.toolbox.file_access import EDITABLE, ConfinedFiles, WritableRoot
 from reverie.toolbox.guard import Guard, GuardLimits, Guards, shown_files
-from reverie.toolbox.memory_tools import MemoryFileAccess, memory_tools
-from reverie.toolbox.tool import Input, Tool, ToolContext, ToolFailed, ToolOutput
 from reverie.topics import entry as entries
-from reverie.topics.entry import LOGS, TYPES, TopicFile, is_index
-from reverie.topics.paths import LOG_PATTERN, log_key
-from reverie.topics.trust import Trust
-from reverie.topics.versions import Origin
+from reverie.topics.entry import TYPES, TopicFile
 from reverie.transcript.records import UserMessage
 from reverie.transcript.tasks import ExtractTask
 from reverie.wire.reply import Reply, ToolCall, tool_result
@@ -71,9 +68,10 @@ Then give every file that is new or changes, whole, with its head:
 name: Short answers
 description: Answers are short; details come only when asked for
 type: feedback
+from: "keep your answers short, I ask if I want details"
 ---
 
-Keep answers to a few sentences.
+Keep answers short. Details come only when the user asks.
 </memory>
 
 Nothing else in the answer is read. Where nothing is worth keeping, say so in a word.
@@ -201,6 +199,13 @@ MAX_BYTES = 64 * 1024
 """Bytes of a file that it may write: a memory is one subject, told briefly."""
 
 MAX_TYPE = 40
+DISK = frozenset(
+    (
+        *(errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS),
+        *(errno.EMFILE, errno.ENFILE, errno.EBADF),
+    )
+)
+"""Errors of a disk or a process, whatever was asked of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +231,7 @@ class PrivateFiles(ConfinedFiles):
         super().__init__(cwd, readable, writable, refused, denied)
         self._drafts: dict[str, MemoryDraft] = {}
         self._told: set[str] = set()  # keys whose head was sent back once
+        self.disk_error: StoreError | None = None  # the last one, and not of what was asked
 
     @property
     def drafts(self) -> tuple[MemoryDraft, ...]:
@@ -235,7 +241,8 @@ class PrivateFiles(ConfinedFiles):
     def open(self, path: Path) -> int:
         draft = self._drafts.get(self._key(path))
         if draft is None:
-            return super().open(path)
+            with self._noting_disk():
+                return super().open(path)
         self._readable(path, str(path))
         return _open_bytes(draft.data)
 
@@ -254,11 +261,21 @@ class PrivateFiles(ConfinedFiles):
         known = self._drafts.get(key)
         if known is None and len(self._drafts) >= MAX_FILES:
             raise self._deny(str(path), f"one run writes at most {MAX_FILES} files")
-        now = known.data if known else self._there(path)
+        with self._noting_disk():
+            now = known.data if known else self._there(path)
         if (None if now is None else digest(now)) != expect:
             raise Changed("the file changed since it was read", where=format_path(str(path)))
         self._drafts[key] = MemoryDraft(key, known.base if known else now, data)
         self.written.append(str(path))
+
+    @contextmanager
+    def _noting_disk(self) -> Generator[None]:
+        try:
+            yield
+        except StoreError as error:
+            if isinstance(error.__cause__, OSError) and error.__cause__.errno in DISK:
+                self.disk_error = error
+            raise
 
     def _is_there(self, place: Path) -> bool:
         return self._slot(place)[1] in self._drafts or super()._is_there(place)
@@ -332,8 +349,9 @@ class PrivateGuard(Guard):
 
     def begin_round(self, reply: Reply) -> None:
         """An answer has come, and its calls will be run."""
-        del reply
         self._wrote, self._failed = len(self.files.written), False
+        if reply.tool_calls:
+            self.files.disk_error = None
 
     async def run(self, call: ToolCall) -> UserMessage:
         ended = False
@@ -344,6 +362,16 @@ class PrivateGuard(Guard):
             self._failed |= not ended
         return result
 
+    def check_disk(self) -> None:
+        """Raise where the disk kept the agent from its work: it has to be done again."""
+        error = self.files.disk_error
+        if error is not None:
+            raise StoreError(
+                f"Memories could not be written: {error.what}",
+                where=error.where,
+                do="Free the disk or raise the limit; the same messages are looked at again",
+            ) from error
+
     @property
     def done(self) -> bool:
         return len(self.files.written) > self._wrote and not self._failed
@@ -351,98 +379,3 @@ class PrivateGuard(Guard):
     @property
     def drafts(self) -> tuple[MemoryDraft, ...]:
         return self.files.drafts
-
-
-# --- The daily log, kept in place of extraction: what the main agent may write while it is on.
-#
-# A log only grows: a write that changes or shortens one is refused, whichever tool it came by. The
-# index is there to be read; a nightly dream writes it. Asked to remember or to forget something,
-# the agent adds a bullet with the time to today's file. Who else writes the folder is not held to
-# this: the dream, and the person.
-
-
-_LOG = re.compile(rf"{LOGS}/\d{{4}}/\d{{2}}/(\d{{4}}-\d{{2}}-\d{{2}})\.md", re.ASCII)
-
-
-def refusal(key: str, before: bytes | None, after: bytes) -> str:
-    """Why a write may not be while the daily log is kept, or "" where it may."""
-    if is_index(key):
-        return "MEMORY.md is only read while a daily log is kept"
-    if key.partition("/")[0].casefold() != LOGS:
-        return ""
-    named = _LOG.fullmatch(key)
-    if named is None or log_key(named[1]) != key:
-        return f"a daily log is named {LOG_PATTERN}"
-    if before is not None and not after.startswith(before):
-        return "a log only grows: no entry is changed or taken out"
-    return ""
-
-
-@dataclass(frozen=True, slots=True)
-class LoggingFiles(MemoryFileAccess):
-    """`tool.Files` of an agent that may keep a daily log; `daily` is asked at each write."""
-
-    daily: Callable[[], bool] = field(default=lambda: True)
-
-    def write(self, path: Path, data: bytes, expect: str | None) -> None:
-        memories = self.memories
-        if memories is not None and beneath(memories.root, path) and self.daily():
-            key = path.relative_to(memories.root).as_posix()
-            why = refusal(key, _there(memories, key), data)
-            if why:
-                raise ToolFailed(why, where=str(path), do="Append to today's log instead")
-        MemoryFileAccess.write(self, path, data, expect)
-
-
-def _there(memories: MemoryStore, key: str) -> bytes | None:
-    try:
-        return memories.folder.bytes_of(key)
-    except NotFound:
-        return None
-
-
-def log_tools(memories: MemoryStore) -> tuple[Tool, Tool]:
-    """Remember and Forget, as entries of today's log."""
-
-    def bullet(text: str, tool: str, context: ToolContext) -> ToolOutput:
-        origin = Origin(
-            "save",
-            Trust.AGENT,
-            agent="main",
-            session=context.stored.session if context.stored else "",
-            messages=(context.call,),
-            tool=tool,
-        )
-        key = append(memories, " ".join(text.split()), context.clock.now(), origin)
-        return ToolOutput(f"noted: {key}")
-
-    async def remember(value: Input, context: ToolContext) -> ToolOutput:
-        text = ": ".join(filter(None, (str(value.get("name") or ""), str(value["text"]))))
-        return await to_thread.run_sync(bullet, text, "Remember", context)
-
-    async def forget(value: Input, context: ToolContext) -> ToolOutput:
-        text = f"To forget: {value['name']}"
-        return await to_thread.run_sync(bullet, text, "Forget", context)
-
-    known = memory_tools(memories)
-    about = (
-        "Adds something worth keeping to today's log in the memory folder, with the time.",
-        "Notes in today's log what the next night's run is to remove from memory.",
-    )
-    return (
-        Tool(known[0].name, about[0], known[0].schema, remember),
-        Tool(known[1].name, about[1], known[1].schema, forget),
-    )
-
-
-def append(memories: MemoryStore, text: str, now: float, origin: Origin) -> str:
-    """Add one bullet to the log of the day; gives the log's key."""
-    key = log_key(local_date(now))
-    time = datetime.fromtimestamp(now, UTC).astimezone().strftime("%H:%M")
-    with memories.folder.locked(), memories.history.by(origin):
-        before = _there(memories, key)
-        gap = b"" if not before or before.endswith(b"\n") else b"\n"
-        data = (before or b"") + gap + f"- {time} {text}\n".encode()
-        expect = None if before is None else digest(before)
-        memories.folder.write(key, data, expect=expect, exclusive=before is None)
-    return key

@@ -14,19 +14,20 @@ from collections.abc import Sequence
 from reverie.errors import NotFound, ReverieError, StoreError
 from reverie.light import dataclass, pattern
 from reverie.rules import rule as reading
-from reverie.rules.literals import compile_sentence
 from reverie.rules.match import ASK
+from reverie.rules.prohibition import compile_sentence
 from reverie.rules.rule_set import compile_rule, same_calls
+from reverie.session.extraction.speakers import users_trust
 from reverie.session.extraction.trigger import NAME, UserText
 from reverie.store.memory_store import MemoryStore
 from reverie.store.rules import RuleStore
 from reverie.store.rules_ledger import DECLINED, OFFERED, RuleCounts, offer_of
 from reverie.store.rules_ledger import SAID as SAID_AGAIN
 from reverie.text.format import utc_day
+from reverie.topics.claims import find_literals
 from reverie.topics.entry import TEAM, TopicFile
 from reverie.topics.manifest import SAID
-from reverie.topics.novelty import DENSE_SHARE, SHARE, content, negates, sentences
-from reverie.topics.trust import Trust
+from reverie.topics.novelty import content, negates, sentences
 from reverie.topics.versions import Origin
 from reverie.world import Notice
 
@@ -57,6 +58,8 @@ def said_again(
     words: Sequence[UserText], memories: MemoryStore, session: str
 ) -> list[RepeatedRule]:
     """Count every rule that these words repeat; one that changed meanwhile is left as it is."""
+    if not any(_may_repeat(said.text) for said in words):
+        return []  # and no rule has to be read
     rules = _rules(memories)
     found: list[RepeatedRule] = []
     for said in words:
@@ -70,6 +73,12 @@ def said_again(
             except ReverieError:
                 continue
     return found
+
+
+def _may_repeat(text: str) -> bool:
+    """Whether a text orders something, in words or by the calls that it names literally."""
+    parts = (one[:MAX_SENTENCE] for one in sentences(text)[:MAX_SENTENCES])
+    return bool(_ORDERS.search(text)) or any(map(compile_sentence, parts))
 
 
 def _rules(memories: MemoryStore) -> list[TopicFile]:
@@ -103,8 +112,8 @@ def _is_older(key: str, said: UserText, memories: MemoryStore, session: str) -> 
 
 
 def _find_repeated_rule(sentence: str, rules: Sequence[TopicFile]) -> TopicFile | None:
-    """The rule that a sentence says again: one that names the same calls literally, or the one
-    that holds most of it, and of which it holds half, with "never" and "always" the same."""
+    """The rule that a sentence says again: one that names the same calls literally, or one that
+    has all its words, and of which it has half, with "never" and "always" the same."""
     literal = compile_sentence(sentence)
     if literal is not None:  # it names the calls of a rule, in whatever words
         same = (one for one in rules if same_calls(literal, compile_rule(one, own=True) or {}))
@@ -113,20 +122,17 @@ def _find_repeated_rule(sentence: str, rules: Sequence[TopicFile]) -> TopicFile 
     about = content(sentence)
     if len(about) < LEAST or not _ORDERS.search(sentence):
         return None
-    best: tuple[float, TopicFile] | None = None
     for one in rules:
         core = one.description or one.body.partition("\n\n")[0]
         theirs, whole = content(core), content(f"{core} {one.body}")
-        both = about & whole
-        share = len(both) / len(about)
-        dense = sum(not term.isascii() for term in about) * 2 > len(about)
-        if share < (DENSE_SHARE if dense else SHARE) or len(both) < LEAST:
-            continue
+        if not about <= whole:
+            continue  # a word more may be another rule
         if len(about & theirs) * 2 < len(theirs) or negates(sentence) != negates(core):
             continue
-        if best is None or share > best[0]:
-            best = (share, one)
-    return best[1] if best else None
+        if find_literals(sentence, names=False) - find_literals(f"{core}\n{one.body}", names=False):
+            continue  # another value is another rule
+        return one
+    return None
 
 
 def _count_repeat(
@@ -136,7 +142,7 @@ def _count_repeat(
     days = [*reading.said_on(one.front), day][-MAX_SAID:]
     changed = one.with_value(", ".join(days), SAID)
     note = f"said again on {day}"
-    origin = Origin("save", Trust.AGENT, NAME, session, (said.source,), "Write", note)
+    origin = Origin("save", users_trust(one), NAME, session, (said.source,), "Write", note)
     memories.save(one.key, changed.data, origin)
     times = len(days) + 1
     counts: RuleCounts | None = None

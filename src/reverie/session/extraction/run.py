@@ -27,15 +27,15 @@ from anyio import to_thread
 from reverie.errors import BudgetExceeded, NotAvailable
 from reverie.light import dataclass
 from reverie.session import worker as forks
-from reverie.session.extraction import acceptance, drafts, repetition
+from reverie.session.extraction import acceptance, drafts, repetition, speakers
 from reverie.session.extraction import trigger as layer
 from reverie.session.extraction.acceptance import (
-    ConversationText,
     ExtractionResult,
     TextSource,
     format_reasons,
 )
 from reverie.session.extraction.drafts import MemoryDraft, PrivateGuard
+from reverie.session.extraction.speakers import ConversationText
 from reverie.session.extraction.trigger import (
     NAME,
     NewMessages,
@@ -175,11 +175,12 @@ async def run(
         done = await forks.run(
             child, spec, ground.world.model, guard, guard.begin_round, lambda: guard.done
         )
+        guard.check_disk()
     finally:
         guard.close()
     denials = tuple(f"{one.tool}: {one.reason}" for one in guard.denials)
     return ExtractionRun(
-        guard.drafts, partial(acceptance.heard_words, view, fresh), done.text, done.rounds, denials
+        guard.drafts, partial(speakers.heard_words, view, fresh), done.text, done.rounds, denials
     )
 
 
@@ -198,7 +199,7 @@ async def _in_words(
     found = await drafts.write_drafts(
         child, model, spec.instruction, task, ground.memories, spec.rounds, shown_texts(view)
     )
-    heard = partial(acceptance.heard_words, view, fresh)
+    heard = partial(speakers.heard_words, view, fresh)
     return ExtractionRun(found.drafts, heard, "", found.rounds, found.denials)
 
 
@@ -297,8 +298,9 @@ _cursor: ContextVar[str] = ContextVar("reverie.extracted", default="")
 """Where the run before this one in the same job ended; its record may still wait to be joined."""
 
 
-async def consider(host: JobContext) -> None:
-    """Start an extraction where one is due."""
+async def consider(host: JobContext, *, last: bool = False) -> None:
+    """Start an extraction where one is due. A model is asked where there is something to keep;
+    else the turn waits, for the next, an idle pause or the session's end (`last`)."""
     why = layer.why_not_due(
         host.view,
         host.world,
@@ -306,7 +308,12 @@ async def consider(host: JobContext) -> None:
         interactive=host.interactive,
         in_words=not isinstance(host.guards, Guards),
     )
-    if why or host.world.model is None or host.view.sent is None:
+    model = host.world.model
+    if why or model is None or host.view.sent is None:
+        return
+    if (last or not model.capabilities.free) and not layer.asks_now(host.view, last=last):
+        if not last:
+            host.when_idle(partial(consider, host, last=True))
         return
 
     async def work() -> None:
@@ -318,6 +325,9 @@ async def consider(host: JobContext) -> None:
 async def _extract(host: JobContext) -> None:
     """One run, from the cursor to the newest message."""
     if _passed_over(host, host.view) or host.memories is None:
+        return
+    if _by_rules(host.world) and not _find_by_rules(host.view):
+        await _look_without_fork(host)
         return
     try:
         async with host.forked(NAME) as child:
@@ -342,6 +352,24 @@ async def _run(host: JobContext, child: Fork, view: View) -> None:
         _advance_cursor(host, record(fresh.last, landed))
         say(landed, host.world.say)
         await count_repeats(view, fresh, ground, host.id)
+
+
+def _find_by_rules(view: View) -> bool:
+    """Whether the rules that would answer find anything: a fork is made only where they do."""
+    from reverie.embedded.findings import find_facts
+    from reverie.embedded.sentences import typed_turns
+
+    fresh = layer.fresh(view, _cursor.get())
+    said = {one.source: one.at for one in layer.user_words(view, fresh.items)}
+    pieces = [p for item in fresh.items if item.role == "user" for p in item.pieces]
+    return bool(find_facts(typed_turns(pieces, said)))
+
+
+async def _look_without_fork(host: JobContext) -> None:
+    view, fresh = host.view, layer.fresh(host.view, _cursor.get())
+    with anyio.CancelScope(shield=True):
+        _advance_cursor(host, Extracted(fresh.last, "nothing"))
+        await count_repeats(view, fresh, ExtractionContext.of(host), host.id)
 
 
 async def count_repeats(

@@ -16,7 +16,10 @@ from functools import cache
 from importlib.resources import files
 
 from reverie.light import dataclass
+from reverie.session.recall.selection import spoken_text
+from reverie.session.recall.selection import words as count_words
 from reverie.text.safety import neutralize_markup
+from reverie.topics.novelty import content
 from reverie.transcript.blocks import elements, text_of
 from reverie.transcript.messages import Item, SentBlock
 from reverie.transcript.records import (
@@ -55,6 +58,28 @@ MAX_TOLD = 200
 """Characters by which a call of the main agent is told."""
 MAX_DATES = 40
 """Messages whose dates are told one by one."""
+LEAST_WORDS = 6
+"""Words, by Unicode's segmentation, from which a message is worth a call."""
+LOOKED_BACK = 20
+"""Records in which the words are found that the first of the user's may answer."""
+LOOKED_AT = 20_000
+"""Characters of a message that are compared with what it answers."""
+# What a short message says where it is meant for later too, in the languages most often met. One
+# that is missed is not lost: it is looked at with what comes next, or at the session's end.
+_LASTING = re.compile(
+    r"\b(?:remember|memori[sz]e|keep in mind|note(?= that|:)|from now on|going forward|always|never"
+    r"|merke?|denk dran|ab (?:jetzt|sofort)|künftig|immer|nie|niemals"
+    r"|recuerda|acuérdate|a partir de ahora|siempre|nunca|jamás"
+    r"|souviens|retiens|rappelle-toi|désormais|dorénavant|toujours|jamais"
+    r"|lembra|lembre|a partir de agora|sempre|ricorda|ricordati|d'ora in poi|mai"
+    r"|onthoud|voortaan|altijd|nooit|pamiętaj|zapamiętaj|od teraz|zawsze|nigdy"
+    r"|запомни|помни|отныне|впредь|всегда|никогда|запам.ятай|відтепер|завжди|ніколи"
+    r"|unutma|hatırla|bundan sonra|her zaman|asla)\b"
+    r"|记住|記住|记得|記得|以后|以後|今后|今後|从现在|從現在|总是|總是|永远|永遠|一律|不要再"
+    r"|覚えて|これから|いつも|必ず|決して|기억|앞으로|항상|절대"
+    r"|تذكر|من الآن|دائما|أبدا|याद रख|हमेशा|कभी",
+    re.IGNORECASE,
+)
 
 
 # --- when
@@ -108,6 +133,48 @@ def turns_since(view: View, most: int) -> int:
             break
         count += isinstance(record, TurnEnded)
     return count
+
+
+def asks_now(view: View, *, last: bool = False) -> bool:
+    """Whether what the user said since the last look is worth a call. What is not is joined to
+    what comes next: to a turn that is, to a compaction, or at the `last` (an idle pause, the
+    session's end) to whatever there is, since a bare yes may confirm what the agent asked."""
+    if view.open_calls:  # the turn goes on when the session is resumed
+        return False
+    seen = view.entries.place(view.extracted.last) if view.extracted else None
+    since = 0 if seen is None else seen + 1
+    compacted = view.entries.place(view.boundary) if view.boundary else None
+    words = _said_since(view, since)
+    if last or (compacted is not None and compacted >= since):
+        return any(words)
+    return any(map(_is_worth, words))
+
+
+def _said_since(view: View, start: int) -> Iterator[UserText]:
+    """What the user wrote from an entry on, also where lines stand for it by now."""
+    before = ""
+    for entry in view.entries.since(max(0, start - LOOKED_BACK)):
+        record = entry.record
+        if isinstance(record, AssistantMessage):
+            before = text_of([b.value for b in record.blocks if b.type == "text"]) or before
+        elif isinstance(record, UserMessage) and (view.entries.place(entry.id) or 0) >= start:
+            text = spoken_text(record)
+            if text:
+                yield UserText(entry.id, text, entry.at, before)
+
+
+def _is_worth(said: UserText) -> bool:
+    """Whether a message says enough, or is short and plainly meant for later too."""
+    if count_words(said.text, LEAST_WORDS) >= LEAST_WORDS:
+        return _adds(said)
+    return _LASTING.search(said.text) is not None
+
+
+def _adds(said: UserText) -> bool:
+    """Whether a message says more than an approval or a pick: it has words of its own, more than
+    one that what it answers does not have."""
+    new = content(said.text[:LOOKED_AT]) - content(said.before[-LOOKED_AT:])
+    return sum(not word.isdigit() for word in new) > 1
 
 
 def skips_index(world: World) -> bool:

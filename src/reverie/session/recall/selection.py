@@ -103,7 +103,7 @@ def read_itself(view: View, folder: Path) -> frozenset[str]:
     for block in _calls(view):
         given = block.value.get("input")
         path = given.get("file_path") if isinstance(given, dict) else None
-        if isinstance(path, str) and path and "\0" not in path:
+        if isinstance(path, str) and path.lower().endswith(".md") and "\0" not in path:
             real = os.path.realpath(os.path.expanduser(path))
             if real.startswith(base):
                 found.add(real[len(base) :].replace(os.sep, "/"))

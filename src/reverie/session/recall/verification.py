@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from reverie import programs
 from reverie.light import dataclass
 from reverie.settings import sources
 from reverie.store.fs import read_plain
@@ -244,11 +244,8 @@ class Repository:
         argv = [program, *_SAFE, command, *quiet, *args]
         environ = {**_ENVIRON, "PATH": self._search_path}
         try:
-            done = subprocess.run(
-                argv, cwd=self.root, env=environ, stdin=subprocess.DEVNULL, timeout=self.left,
-                capture_output=True, check=False,
-            )  # fmt: skip
-        except (OSError, subprocess.SubprocessError):
+            done = programs.run(argv, environ, self.root, seconds=self.left)
+        except (OSError, programs.TimeoutExpired):
             return ""
         return os.fsdecode(done.stdout) if done.returncode == 0 else ""
 
