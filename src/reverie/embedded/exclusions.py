@@ -29,7 +29,7 @@ _CODE = pattern(
     r"\b(?:is|are|was|were|lives?|sits?|gets?) (?:\w+ )?(?:defined|implemented|located|stored"
     r"|declared|called|imported|handled|set|configured|registered|in|under|at"
     r"|inside) .{0,30}(?:\b[\w.-]+/[\w./-]+|\b\w+\.(?:py|go|ts|tsx|js|rs|java|c|h|cpp|md|json|toml"
-    r"|ya?ml|sh|sql|rb)\b|\b\w+\(\)|\bmodule\b|\bpackage\b|\bclass\b|\bfolder\b|\bdirectory\b)"
+    r"|ya?ml|sh|sql|rb)\b|\b\w+\(\)|\bmodule\b|\bpackage\b|\bclass\b)"
     r"|\b(?:function|method|class|struct|module|package|endpoint|table|schema|interface|service"
     r"|handler|component|config(?:uration)?|variable|repo(?:sitory)?|codebase|project|app|backend"
     r"|frontend|api)s?\b.{0,40}\b(?:returns?|calls?|inherits?|extends?|imports?|takes?|implements?"

@@ -118,6 +118,11 @@ _CLAUSE = re.compile(
     r"[,;:(，；：（。]|\s(?:because|since|so that|before|when(?:ever)?|unless|if|while|instead of"
     r"|rather than|not|is|are|will|lives?|goes?|gets?|must|should|has to|weil|porque|parce que)\s"
 )
+_ASK = re.compile(
+    r"^[\s,:–—-]*(?:please )?(?:remember|don't forget|make sure)(?: to| that)?\b[\s,:–—-]*",
+    re.IGNORECASE,
+)
+"""Words that ask to keep, which are no part of what it is about."""
 _LOOSE = frozenset(
     """the a an at on of to in and so or with for by is are has please each every das die der de la
     el le""".split()  # noqa: SIM905
@@ -146,11 +151,11 @@ def name_of(found: ExtractedFact) -> str:
 def _about(rule: str) -> str:
     """A rule without the words that lead into it and those of its cue."""
     lead = LEAD.match(rule)
-    bare = rule[lead.end() if lead else 0 :]
+    bare = _ASK.sub("", rule[lead.end() if lead else 0 :])
     hit = find_cue(Sentence(rule, rule))
     if hit is None or hit.cue.kind != "order" or hit.cue.phrase.startswith("…"):
         return bare
-    behind = rule[hit.start : hit.end]
+    behind = _ASK.sub("", rule[hit.start : hit.end])
     return behind if len(content(behind)) >= MIN_NAMED else bare
 
 

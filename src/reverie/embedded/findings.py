@@ -49,13 +49,20 @@ LEAD = pattern(
     r"(?:(?:ok(?:ay)?|yes|yeah|no(?=[,.!])|also|and|but|so(?! (?:that )?you know)|well|please|pls"
     r"|plz|oh|ah|right|sure|great|thanks|thank you|btw|by the way|cool|nice|perfect|actually|anyway"
     r"|just(?! so )|then|hm+|h(?:ey|i|ello)|one (?:more|last|other) thing|ps|bitte|und|ach|übrigens"
-    r"|por favor|y|oye|s'il te plaît|et|stp|au fait|(?-i:[A-Z][a-z]+(?=,)))\b[\s,:!.–—-]*"
+    r"|por favor|y|oye|s'il (?:te|vous) plaît|et|stp|svp|au fait"
+    r"|(?-i:(?!Remember|Note|Merke|Recuerda|Anota|Apunta|Siempre|Nunca|Retiens"
+    r"|Toujours|Jamais)[A-Z][a-z]+(?=,)))\b[\s,:!.–—-]*"
     r"|(?:好的?|嗯+|对了?|是的|谢谢你?|那|但|另外|还有|请|麻烦你?|顺便(?:说一下)?|對了|請|また"
     r"|あと|では|ちなみに|すみません)[\s,，、:：!！。]*)*"
 )
 _JOIN = pattern(
-    r"[\s,:：，、–—-]*(?:(?:please|bitte|ください|下さい)[\s,:：，、]*)?"
-    r"(?:(?:that|dass|daß|que|de que|qu')(?=\s)\s*)?[\s,:：，–—-]*"
+    r"[\s,:：，、–—-]*(?:(?:please|bitte|por favor|s'il (?:te|vous) plaît|stp|svp|ください|下さい)"
+    r"[\s,:：，、]*)?(?:(?:that|dass|daß|que|de que)(?=\s)\s*|qu')?[\s,:：，–—-]*"
+)
+# Nothing, or a word that points at what was said before.
+_POINTING = pattern(
+    r"[\s,:：，]*(?:that|this|it|das|dies|es|esto|eso|ça|cela|ceci|这一点|这点|这个|これ|それ)?"
+    r"[\s,:：，]*(?:please|bitte|por favor|s'il te plaît|stp)?[\s,:：，]*"
 )
 _REASON = pattern(
     r"\b(?:because|since|otherwise|so that|due to|weil|sonst|porque|parce que|sinon)\b"
@@ -205,7 +212,7 @@ def find_cue(sentence: Sentence, *, alone: bool = True) -> CueHit | None:
             start, end = first + found.end(), len(masked)
             join = _JOIN.match(masked, start) if cue.kind == "keep" else None
             start = join.end() if join else start
-        empty = cue.kind == "keep" and not masked[start:end].strip(" ,:：，")
+        empty = cue.kind == "keep" and _POINTING.fullmatch(masked, start, end)
         if empty and not sentence.text.rstrip().endswith((":", "：")):
             continue
         named = "code" in cue.veto and CODE_NAME.search(sentence.text[first:])
@@ -230,7 +237,8 @@ def speaks(name: str, sentence: str, rest: str) -> bool:
 def is_reported(said: Sequence[Sentence], place: int, hit: CueHit | None = None) -> bool:
     """Whether a sentence gives another's words, or the next one rejects what it says."""
     text = said[place].masked
-    before = text if hit is None else text[: hit.start]
+    asked = hit is not None and hit.cue.kind in ("keep", "kept", "order")
+    before = text[: hit.start] if hit is not None and asked else text
     if speaks("reported", before, ""):
         return True
     behind = said[place + 1].masked if place + 1 < len(said) else ""

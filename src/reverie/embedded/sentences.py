@@ -79,6 +79,7 @@ _ASKING = re.compile(
     r"|(?:pourquoi|quand est-ce|comment|est-ce) \w+",
     re.IGNORECASE,
 )
+_MORE_QUOTES = re.compile(r"«[^«»\n]+»|»[^«»\n]+«|„[^„“”\n]+[“”]|‹[^‹›\n]+›|《[^《》\n]+》")
 _BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)、])\s+")
 _END = re.compile(
     r"[。！？；\n]+|(?:(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)\.|[!?;])+[)\"'”’]*(?=\s|$)"
@@ -237,7 +238,7 @@ def _leading(text: str) -> int:
     """White space, a list mark and an opening bracket before a sentence."""
     bullet = _BULLET.match(text)
     at = bullet.end() if bullet else 0
-    return at + len(text[at:]) - len(text[at:].lstrip(" \t\n(（[-–—…"))
+    return at + len(text[at:]) - len(text[at:].lstrip(" \t\n(（[-–—…¿¡"))
 
 
 def _mask_quotes(text: str) -> str:
@@ -247,4 +248,7 @@ def _mask_quotes(text: str) -> str:
         inside = "".join(c if c == "\n" else MASK for c in text[low + 1 : high - 1])
         out += text[at : low + 1] + inside + text[high - 1 : high]
         at = high
-    return (out + text[at:]).replace("’", "'").replace("‘", "'")
+    out = _MORE_QUOTES.sub(
+        lambda one: one[0][0] + MASK * (len(one[0]) - 2) + one[0][-1], out + text[at:]
+    )
+    return out.replace("’", "'").replace("‘", "'")

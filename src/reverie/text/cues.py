@@ -2,9 +2,10 @@
 
 A table is a TSV file inside a package: lines that begin with `#` say where it comes from, the
 first other line names the columns. A cue is a phrase in small letters: `(a|b)` is one of several,
-`(a|)` may be missing, `…` is any few words, `0` a digit, a `.` at the end the end of the text. It
-stands at the beginning of a text, unless it begins with `…`. Case, spaces and commas between words
-do not count; words of Chinese and Japanese have no ends to look for. Tables are read once. Pure.
+`(a|)` may be missing, `…` is any few words, `0` a digit, `*` any letters of a word, a `.` at the
+end the end of the text. It stands at the beginning of a text, unless it begins with `…`. Case,
+spaces and commas between words do not count; words of Chinese and Japanese have no ends to look
+for. Tables are read once. Pure.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def compile_phrase(phrase: str, language: str = "en") -> re.Pattern[str]:
         elif token == "…":
             source += rf".{{0,{GAP}}}?"
         elif token.isspace():
-            source += r"[\s,，]*"
+            source += r"[\s,，]*+"
         else:
             source += token_source(token, dense=dense)
     return re.compile(source + (r"\W*$" if phrase.endswith(" .") else ""), re.IGNORECASE)
@@ -74,9 +75,9 @@ def compile_phrase(phrase: str, language: str = "en") -> re.Pattern[str]:
 
 def token_source(word: str, *, dense: bool) -> str:
     """One word of a phrase, whole where its language has words."""
-    body = re.escape(word).replace("0", r"\d")
-    before = r"\b" if not dense and word[0].isalnum() else ""
-    after = r"\b" if not dense and word[-1].isalpha() else ""
+    body = re.escape(word).replace("0", r"\d").replace(r"\*", r"\w*")
+    before = r"\b" if not dense and (word[0].isalnum() or word[0] == "*") else ""
+    after = r"\b" if not dense and (word[-1].isalpha() or word[-1] == "*") else ""
     return f"{before}{body}{after}"
 
 
@@ -85,4 +86,4 @@ def example(phrase: str) -> str:
     while found := _INNER.search(phrase):
         choices = found[1].split("|")
         phrase = phrase.replace(found[0], "" if "" in choices else choices[0], 1)
-    return " ".join(phrase.removesuffix(" .").replace("…", " ").split())
+    return " ".join(phrase.removesuffix(" .").replace("…", " ").replace("*", "").split())
