@@ -13,9 +13,9 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from importlib.resources import files
 
 from reverie.light import dataclass
+from reverie.text.tables import read_rows
 
 GAP = 60
 """Characters that `…` may stand for between words."""
@@ -27,9 +27,8 @@ _INNER = re.compile(r"\(([^()]*)\)")
 @functools.cache
 def read_table(package: str, name: str) -> tuple[Mapping[str, str], ...]:
     """The rows of a table by the names of its columns."""
-    lines = files(package).joinpath("data", name).read_text("utf-8").splitlines()
-    rows = [line.split("\t") for line in lines if line.strip() and not line.startswith("#")]
-    return tuple(dict(zip(rows[0], row, strict=True)) for row in rows[1:])
+    header, *rows = read_rows(package, name.removesuffix(".tsv"))
+    return tuple(dict(zip(header, row, strict=True)) for row in rows)
 
 
 @dataclass(frozen=True, slots=True)
