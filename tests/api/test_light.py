@@ -97,7 +97,7 @@ def test_fitting_loads_the_transcript_two_layers_and_the_wire_alone() -> None:
     layers = {name.split(".")[2] for name in found if name.startswith("reverie.layers.")}
     assert layers == {"collapse", "custom", "tool_results"}
     assert {n for n in found if n.startswith("reverie.providers.")} == {
-        "reverie.providers.billing",
+        "reverie.providers.costs",
         "reverie.providers.capabilities",
     }
 

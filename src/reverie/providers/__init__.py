@@ -13,7 +13,7 @@ __getattr__ = offered(
     __name__,
     {
         "anthropic": "AnthropicModel anthropic_model",
-        "billing": "Bill KINDS PRICES dollars fork_usage money price_of",
+        "costs": "SessionBill KINDS PRICES dollars fork_usage money price_of",
         "capabilities": "LIFETIMES TABLE merge_model_info table_capabilities",
         "connection": "Connection LONGEST_WAIT OVERLOAD_PATIENCE Retries SdkErrors asked_wait "
         "persist",

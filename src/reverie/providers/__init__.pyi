@@ -1,12 +1,5 @@
 from reverie.providers.anthropic import AnthropicModel as AnthropicModel
 from reverie.providers.anthropic import anthropic_model as anthropic_model
-from reverie.providers.billing import KINDS as KINDS
-from reverie.providers.billing import PRICES as PRICES
-from reverie.providers.billing import Bill as Bill
-from reverie.providers.billing import dollars as dollars
-from reverie.providers.billing import fork_usage as fork_usage
-from reverie.providers.billing import money as money
-from reverie.providers.billing import price_of as price_of
 from reverie.providers.capabilities import LIFETIMES as LIFETIMES
 from reverie.providers.capabilities import TABLE as TABLE
 from reverie.providers.capabilities import merge_model_info as merge_model_info
@@ -18,6 +11,13 @@ from reverie.providers.connection import Retries as Retries
 from reverie.providers.connection import SdkErrors as SdkErrors
 from reverie.providers.connection import asked_wait as asked_wait
 from reverie.providers.connection import persist as persist
+from reverie.providers.costs import KINDS as KINDS
+from reverie.providers.costs import PRICES as PRICES
+from reverie.providers.costs import SessionBill as SessionBill
+from reverie.providers.costs import dollars as dollars
+from reverie.providers.costs import fork_usage as fork_usage
+from reverie.providers.costs import money as money
+from reverie.providers.costs import price_of as price_of
 from reverie.providers.embeddings import BATCH as BATCH
 from reverie.providers.embeddings import MAX_TOKENS as MAX_TOKENS
 from reverie.providers.embeddings import PACKAGE as PACKAGE

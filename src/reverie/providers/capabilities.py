@@ -5,7 +5,7 @@ What each provider and model can do, as data.
 One table, first row whose pattern fits the model's name; every row says where its
 numbers come from. What a provider's own models endpoint says goes over the table. A
 number that no source gives is left out, and SPEC §2's order finds the window. Prices are
-those of `billing`; where a model has none there, its provider's usual ones against an input.
+those of `costs`; where a model has none there, its provider's usual ones against an input.
 
 Sources:
   caching     Anthropic, "Prompt caching" (minimum lengths, 4 marks, 5 m and 1 h)
@@ -25,7 +25,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from reverie.light import dataclass
-from reverie.providers.billing import AUTOMATIC, price_of, relative
+from reverie.providers.costs import AUTOMATIC, price_of, relative
 from reverie.settings.catalog import Settings
 from reverie.transcript.blocks import Json
 from reverie.transcript.messages import context_window, family

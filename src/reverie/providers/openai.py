@@ -15,7 +15,6 @@ from urllib.parse import quote, urlsplit
 
 from reverie.errors import AuthFailed, InvalidMessage, PromptTooLong
 from reverie.light import dataclass
-from reverie.providers.billing import LOCAL
 from reverie.providers.capabilities import PLAIN, in_force, merge_model_info, table_capabilities
 from reverie.providers.connection import (
     NO_KEY,
@@ -26,6 +25,7 @@ from reverie.providers.connection import (
     exchange,
     persist,
 )
+from reverie.providers.costs import LOCAL
 from reverie.settings.catalog import DEFAULTS, Settings
 from reverie.transcript.blocks import Json, add_member, members, parse
 from reverie.transcript.messages import bare

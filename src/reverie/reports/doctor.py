@@ -27,8 +27,8 @@ from reverie.errors import PathRefused, ReverieError
 from reverie.memory.values import list_memories
 from reverie.observer import SystemClock
 from reverie.providers.anthropic import AnthropicModel
-from reverie.providers.billing import dollars, money
 from reverie.providers.connection import install_command
+from reverie.providers.costs import dollars, money
 from reverie.providers.openai import OpenAIModel
 from reverie.providers.selection import model_for
 from reverie.reports import home_files

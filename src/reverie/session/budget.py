@@ -21,7 +21,7 @@ from uuid import uuid4
 from anyio import to_thread
 
 from reverie.errors import BudgetExceeded, NotFound, ReverieError
-from reverie.providers.billing import dollars
+from reverie.providers.costs import dollars
 from reverie.session.library import SessionLibrary
 from reverie.settings.catalog import Settings
 from reverie.store.files import Folder

@@ -89,7 +89,7 @@ def report(owner: object, *, days: float | None = None) -> Report:
 def of_session(session: Session, since: float) -> Report:
     """What happened in a session since, and what it cost."""
     from reverie.embedded.model import NAME as EMBEDDED
-    from reverie.providers.billing import dollars
+    from reverie.providers.costs import dollars
     from reverie.session.budget import weight
     from reverie.transcript.records import AssistantMessage, ForkEnded, Usage
 

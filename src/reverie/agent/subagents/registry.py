@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from reverie.errors import Held, InvalidInput, NotFound, StoreError
-from reverie.providers.billing import price_of
+from reverie.providers.costs import price_of
 from reverie.store.files import Folder
 from reverie.store.fs import read_plain
 from reverie.store.journal import Journal

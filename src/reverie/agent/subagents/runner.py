@@ -34,7 +34,7 @@ from reverie.agent.subagents.spawn import (
 )
 from reverie.concurrency import alone
 from reverie.errors import ReverieError
-from reverie.providers.billing import price_of
+from reverie.providers.costs import price_of
 from reverie.session import worker as forks
 from reverie.session.budget import weight
 from reverie.session.turn import ToolStarted, TurnEvent, TurnResult

@@ -342,7 +342,7 @@ def _print_result(form: OutputFormat, result: TurnResult, session: str, model: M
 
 def result_facts(result: TurnResult, session: str, model: Model) -> dict[str, Any]:
     """A turn's end for programs: our own keys, and those that scripts for Claude Code read."""
-    from reverie.providers.billing import dollars
+    from reverie.providers.costs import dollars
 
     usage, free = result.usage, model.capabilities.free
     counts = {

@@ -256,7 +256,7 @@ def _answer(when: str, text: str) -> None:
 
 
 def _money(weighted: float) -> str:
-    from reverie.providers.billing import price_of
+    from reverie.providers.costs import price_of
 
     price = price_of(MODEL)
     return "" if price is None else f", ${weighted * price.input / 1e6:.2f}"

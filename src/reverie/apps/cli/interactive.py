@@ -36,7 +36,7 @@ from reverie.apps.cli.trust import offer
 from reverie.apps.tui.footer import FooterStatus, status_text
 from reverie.errors import NotAvailable, ReverieError
 from reverie.memory.values import fold_case, list_memories
-from reverie.providers.billing import dollars, money
+from reverie.providers.costs import dollars, money
 from reverie.providers.selection import EMBEDDED
 from reverie.session.open_memory import find_memory
 from reverie.session.summaries import title_of

@@ -30,7 +30,7 @@ from reverie.apps.replay.figures import (
 from reverie.apps.replay.page import page_text
 from reverie.apps.replay.policies import INTERFACES, POLICIES, PolicyName, ReplayPolicy
 from reverie.errors import InvalidInput, InvalidMessage, NotFound, ReverieError
-from reverie.providers.billing import KINDS, price_of, relative
+from reverie.providers.costs import KINDS, price_of, relative
 from reverie.session import transfer
 from reverie.session.library import SessionLibrary, find_session
 from reverie.settings.catalog import Settings

@@ -15,7 +15,7 @@ import click
 from reverie.apps.cli.app import json_option, project_option
 from reverie.apps.cli.output import Column, document, note, say, table, waiting
 from reverie.apps.cli.recall import find_memory
-from reverie.providers.billing import dollars, money
+from reverie.providers.costs import dollars, money
 from reverie.providers.selection import EMBEDDED
 from reverie.reports.cache import CacheReport, cache_report, counts
 from reverie.reports.doctor import Check, DoctorRun, audit

@@ -2,7 +2,7 @@
 
 One session played to its end under one policy, and what was counted on the way.
 
-Costs are in units of one input token, output included, and all of them are in the `Bill`:
+Costs are in units of one input token, output included, and all of them are in the `SessionBill`:
 requests, `recovery` for names that have to be read back or asked for again, `refind` for
 those that are gone, and the model calls behind the conversation. Every figure follows from the
 course and the policy alone; the same replay gives the same figures on any machine.
@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 from reverie.apps.replay.course import FAR, CourseStep, NameNeed, RecordedCourse, words
 from reverie.apps.replay.policies import MEMORY, BoundThinking, Meter, ReplayPolicy
 from reverie.layers.session_memory import compaction
-from reverie.providers.billing import Bill, fork_usage
+from reverie.providers.costs import SessionBill, fork_usage
 from reverie.session.extraction import trigger
 from reverie.simulator.prompt_cache import Charge
 from reverie.testing import ManualClock, ScriptedModel, world
@@ -92,7 +92,7 @@ class ReplayRun:
     rounds: list[ReplayedRound] = field(default_factory=list[ReplayedRound])
     near: NeedCounts = field(default_factory=NeedCounts)
     far: NeedCounts = field(default_factory=NeedCounts)
-    bill: Bill = field(default_factory=Bill)
+    bill: SessionBill = field(default_factory=SessionBill)
     extractions: int = 0  # calls
     notes: int = 0
     facts: int = 0

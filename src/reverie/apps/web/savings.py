@@ -19,7 +19,7 @@ from starlette.responses import Response
 from reverie.apps.web.events import by_command
 from reverie.apps.web.workspace import ScreenRequest, Workspace
 from reverie.errors import ReverieError
-from reverie.providers.billing import MILLION, price_of
+from reverie.providers.costs import MILLION, price_of
 from reverie.reports.plots import PlotFrame, bar, scatter_chart
 from reverie.reports.stats import PAGE, SORTS, SavingQuery
 from reverie.reports.timeline import Values

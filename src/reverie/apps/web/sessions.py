@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from reverie.apps.web.format import source
 from reverie.apps.web.workspace import ScreenRequest, Workspace, missing
-from reverie.providers.billing import dollars
+from reverie.providers.costs import dollars
 from reverie.reports.plots import CACHE_WORDS, KIND_WORDS, PlotMark, stack_chart
 from reverie.reports.session_index import PAGE, SORTS, SessionQuery
 from reverie.reports.timeline import Values, count_events

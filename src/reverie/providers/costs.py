@@ -4,9 +4,9 @@ One table, first row whose pattern fits the model's name, in dollars for a milli
 that is not in it has no price here: nothing is guessed, and an answer without a price says so.
 Prices change; these are what the providers' own pages said in November 2026.
 
-A `Bill` counts everything that a session pays for under a policy: its own requests, reading back
-and finding again what left them, and the model calls behind them. `replay`, the savings page and
-the benches take their figures from it; `Prices.cost` is the one formula.
+A `SessionBill` counts everything that a session pays for under a policy: its own requests, reading
+back and finding again what left them, and the model calls behind them. `replay`, the savings page
+and the benches take their figures from it; `Prices.cost` is the one formula.
 
 Sources:
   anthropic  Anthropic, "Models & pricing" (5 m and 1 h writes cost 1.25 and 2 inputs)
@@ -99,7 +99,7 @@ def money(amount: float) -> str:
 
 
 @dataclass(slots=True)
-class Bill:
+class SessionBill:
     """What a session costs under a policy, in units of one input token, part by part."""
 
     requests: float = 0.0  # of the conversation
