@@ -32,7 +32,7 @@ from reverie.topics.novelty import content, negates
 
 PACKAGE = "reverie.embedded"
 MAX = 6  # things kept of one message
-_EXACT = pattern(r"[\w./@-]*[_./@\d-][\w./@-]*\w|\w+_|_\w+|\d+")  # ids, paths, prefixes
+_RUN = pattern(r"[\w./@-]++")
 ALONE = (
     300  # characters of a message that says one thing; the longest of asks.jsonl's dev half: 122
 )
@@ -61,8 +61,8 @@ _JOIN = pattern(
 )
 # Nothing, or a word that points at what was said before.
 _POINTING = pattern(
-    r"[\s,:：，]*(?:that|this|it|das|dies|es|esto|eso|ça|cela|ceci|这一点|这点|这个|これ|それ)?"
-    r"[\s,:：，]*(?:please|bitte|por favor|s'il te plaît|stp)?[\s,:：，]*"
+    r"[\s,:：，]*+(?:that|this|it|das|dies|es|esto|eso|ça|cela|ceci|这一点|这点|这个|これ|それ)?"
+    r"[\s,:：，]*+(?:please|bitte|por favor|s'il te plaît|stp)?[\s,:：，]*+"
 )
 _REASON = pattern(
     r"\b(?:because|since|otherwise|so that|due to|weil|sonst|porque|parce que|sinon)\b"
@@ -281,4 +281,10 @@ def says(other: str, text: str) -> bool:
     mine, theirs = content(text), content(other)
     if not mine or not mine <= theirs or negates(other) != negates(text):
         return False
-    return not set(_EXACT.findall(text)) - set(_EXACT.findall(other))
+    return not _spelled(text) - _spelled(other)
+
+
+def _spelled(text: str) -> set[str]:
+    """Ids, numbers, paths and prefixes: what has no other words."""
+    runs = (run.strip(".-/") for run in _RUN.findall(text))
+    return {run for run in runs if run and not run.isalpha()}

@@ -303,8 +303,8 @@ async def _note(host: JobContext) -> None:
 
 
 async def _extract(host: JobContext, *, last: bool = False) -> None:
-    if host.memories is None:
-        return
+    if host.memories is None or (last and host.view.open_calls):
+        return  # a turn that waits for results goes on when the session is resumed
     from reverie.session.extraction import run
 
     await run.consider(host, last=last)

@@ -28,7 +28,7 @@ _GLOBS = tuple(row for row in _FILES if row not in _PLAIN)
 SECRETS = (*_FOLDERS, *_PLAIN)
 """Names that a search can leave out from the start; what it finds is asked of `is_secret`."""
 
-_ANY_GLOB = pattern("|".join(map(fnmatch.translate, _GLOBS)).replace(".*", "[^/]*"))
+_ANY_GLOB = pattern(rf"\A(?:{'|'.join(map(fnmatch.translate, _GLOBS)).replace('.*', '[^/]*')})")
 _DEEPEST = max(row.count("/") for row in _GLOBS)
 # What editors, people and package managers add to the name of a copy.
 _COPY = pattern(

@@ -139,8 +139,6 @@ def asks_now(view: View, *, last: bool = False) -> bool:
     """Whether what the user said since the last look is worth a call. What is not is joined to
     what comes next: to a turn that is, to a compaction, or at the `last` (an idle pause, the
     session's end) to whatever there is, since a bare yes may confirm what the agent asked."""
-    if view.open_calls:  # the turn goes on when the session is resumed
-        return False
     seen = view.entries.place(view.extracted.last) if view.extracted else None
     since = 0 if seen is None else seen + 1
     compacted = view.entries.place(view.boundary) if view.boundary else None
