@@ -222,7 +222,7 @@ def test_a_session_as_a_person_sees_it(
     compare(terminal, "paste", width)
 
     terminal.types("/compact")
-    terminal.shows("Compacted:")
+    terminal.shows("Nothing to gain:")
     settled(terminal)
     compare(terminal, "compact", width)
 
