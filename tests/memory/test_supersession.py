@@ -50,6 +50,7 @@ REPLACED = (
 )
 BOTH_HOLD = (
     ("Room 3 has the broken projector", "Room 5 has the broken projector"),
+    ("Methods start with get_ where they read.", "Methods start with set_ where they write."),
     ("Sprint 12 tickets start with 'A-'", "Sprint 13 tickets start with 'B-'"),
     ("Use Room 3 for standups", "Use Room 5 for standups"),
     ("Use server one for builds", "Use server two for builds"),

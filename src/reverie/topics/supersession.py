@@ -55,6 +55,10 @@ _INSTEAD = _pattern(
     r"\b(?:instead of|rather than|in place of|no longer|and not|not|statt|anstatt|anstelle|nicht"
     r"|au lieu d[eu']|plutôt que|et non|en vez de|en lugar de|y no)\b.*|而不是.*|ではなく.*"
 )
+_CONDITIONS = _pattern(
+    r"\b(?:where|wherever|while|when|whenever|if|unless|wo|wenn|où|quand|donde|cuando)\s+"
+    r"([^,.;:!?()]{2,60})"
+)
 _PLACES = _pattern(
     r"\b(?:in|for|on|within|inside|under|when|whenever|if|unless|during|at|of|by|except|until"
     r"|für|bei|wenn|pour|dans|quand|si|para|cuando)\s+(?:(?:the|our|all|your|my|any|every|this"
@@ -157,7 +161,9 @@ def _read(sentence: str) -> Iterator[tuple[RuleSlot, str]]:
                 continue
             taken.append(match.span())
             outside = sentence[: match.start("s")], sentence[match.end() :]
-            where = {stem(word.lower()) for part in outside for word in _PLACES.findall(part)}
+            found = (word for part in outside for word in _PLACES.findall(part))
+            where = {stem(word.lower()) for word in found}
+            where |= {one.lower() for part in outside for one in _CONDITIONS.findall(part)}
             places = frozenset(where - _EVERYWHERE - {value, *subject})
             name = f"{relation} {given.get('unit') or ''}".strip()
             yield RuleSlot(name, subject, places), value
