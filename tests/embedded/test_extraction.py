@@ -18,11 +18,11 @@ from reverie.embedded import (
     own,
     said_on,
     split_sentences,
-    unwrap,
     user_turn,
     vetoes,
 )
 from reverie.text import Cue, compile_phrase, example, read_cues, read_table
+from reverie.topics import unwrapped
 
 from .extracting import WEDNESDAY
 
@@ -112,9 +112,9 @@ REPORTED = [  # what others say, and what the user rejects, is nobody's rule
 
 
 def test_a_prompt_that_a_client_wrapped_is_unwrapped():
-    assert unwrap('"Remember: we ship on Mondays"') == "Remember: we ship on Mondays"
-    assert unwrap('"say \\"hi\\" first"') == 'say "hi" first'
-    assert unwrap('"a" and "b"') == '"a" and "b"'
+    assert unwrapped('"Remember: we ship on Mondays"') == "Remember: we ship on Mondays"
+    assert unwrapped('"say \\"hi\\" first"') == 'say "hi" first'
+    assert unwrapped('"a" and "b"') == '"a" and "b"'
     assert rules('"Remember that the pilot schools start in May."') == [
         "the pilot schools start in May"
     ]

@@ -22,7 +22,7 @@ __getattr__ = offered(
         "notes": "DONE FAILED NOTHING answer_notes lines_within purpose",
         "requests": "CHINESE ENGLISH MAX TESTS parse_requests",
         "salience": "user_words work",
-        "sentences": "ExtractedFact Sentence UserTurn own split_sentences unwrap user_turn",
+        "sentences": "ExtractedFact Sentence UserTurn own split_sentences user_turn",
         "summary": "HEADINGS NONE SummaryBuilder UserQuote answer_summary largest_share "
         "shorten_words user_lines",
     },

@@ -29,7 +29,6 @@ from reverie.embedded.sentences import Sentence as Sentence
 from reverie.embedded.sentences import UserTurn as UserTurn
 from reverie.embedded.sentences import own as own
 from reverie.embedded.sentences import split_sentences as split_sentences
-from reverie.embedded.sentences import unwrap as unwrap
 from reverie.embedded.sentences import user_turn as user_turn
 from reverie.embedded.summary import HEADINGS as HEADINGS
 from reverie.embedded.summary import NONE as NONE

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from reverie.embedded.history import LOOKED_AT
 from reverie.text.markdown import spans
 from reverie.text.safety import strip
+from reverie.topics.consent import unwrapped
 from reverie.topics.entry import Type
 from reverie.transcript.messages import HEAD, SentBlock
 from reverie.transcript.tasks import ExtractTask
@@ -28,7 +29,6 @@ BRIEF_ITEMS = 5
 BRIEF_LENGTH = 2_000
 MASK = "\u00b7"
 SLACK = 3  # characters of white space by which a message may shrink
-_WRAPPERS = (('"', '"'), ("“", "”"), ("'", "'"))
 
 _TAGGED = re.compile(r"<([A-Za-z][\w-]{0,40})\b[^<>]{0,200}>.*?</\1>", re.DOTALL)
 _FRAME = re.compile(r"\s*<([A-Za-z][\w-]{0,40})>")
@@ -154,20 +154,9 @@ def typed_turns(pieces: Iterable[SentBlock], times: Mapping[str, float]) -> list
 
 def user_turn(source: str, text: str, at: float) -> UserTurn:
     """A message as its writer's own words."""
-    text = unwrap(text)
+    text = unwrapped(text)
     mine = own(text)
     return UserTurn(source, mine, at, len(mine) >= len(text.strip()) - SLACK)
-
-
-def unwrap(text: str) -> str:
-    """A prompt without the quotation marks that a client put around the whole of it."""
-    bare = text.strip()
-    for left, right in _WRAPPERS:
-        inside = bare[1:-1]
-        plain = inside.replace(f"\\{right}", "")
-        if bare[:1] == left and bare[-1:] == right and left not in plain and right not in plain:
-            return inside.replace(f"\\{right}", right)
-    return text
 
 
 def _strip_frames(text: str) -> str:

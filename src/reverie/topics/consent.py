@@ -47,7 +47,7 @@ _TELLING = {
     "it": _words("il lo gli un una è sono e non di che per con del della nel si"),
     "pt": _words("o os as um uma é são e não de em para com que do da no na"),
 }
-_WRAPPED = pattern(r'\A\s*(?:"((?:[^"\\]|\\.)*)"|“([^“”]*)”|「([^「」]*)」)\s*\Z', re.DOTALL)
+_WRAPPERS = ('"' * 2, "“”", "「」", "'" * 2)
 _CLAUSES = pattern(
     r"(?<=[.!?;。！？；\n])(?![\"”」』»])|(?<=[.!?。！？][\"”」』»])|(?=,\s(?:but|aber|pero|mais)\b|，但)"
 )
@@ -113,10 +113,13 @@ def without_questions(text: str) -> str:
 
 def unwrapped(text: str) -> str:
     """A text without the quotation marks that a client put around all of it."""
-    found = _WRAPPED.match(text)
-    if found is None:
-        return text
-    return next(part for part in found.groups() if part is not None).replace('\\"', '"')
+    bare = text.strip()
+    for left, right in _WRAPPERS:
+        inside = bare[1:-1]
+        plain = inside.replace(f"\\{right}", "")
+        if bare[:1] == left and bare[-1:] == right and left not in plain and right not in plain:
+            return inside.replace(f"\\{right}", right)
+    return text
 
 
 def without_reported(text: str) -> str:
