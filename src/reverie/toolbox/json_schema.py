@@ -67,7 +67,7 @@ def checker(schema: Mapping[str, Any]) -> Check:
 
 def problems(value: Mapping[str, object], schema: Mapping[str, Any]) -> list[str]:
     """Return what is wrong with an input, one sentence each; empty where it fits."""
-    walk = _Walk(schema)
+    walk = _Comparison(schema)
     found: list[str] = []
     try:
         found += islice((text[:_LONG] for text in walk.check(value, schema, "")), MAX_TOLD)
@@ -86,7 +86,7 @@ class _TooDeep(Exception):
     """The schema or the value is nested more deeply than is followed."""
 
 
-class _Walk:
+class _Comparison:
     """One input held against one schema."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
