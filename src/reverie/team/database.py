@@ -14,6 +14,7 @@ again with a fresh connection. A transaction that collided with another one is r
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sqlite3
 import threading
@@ -208,6 +209,7 @@ class Postgres:
     def __init__(self, url: str) -> None:
         with extra("team", "PostgreSQL cannot be reached"):
             from psycopg_pool import ConnectionPool
+        logging.getLogger("psycopg").setLevel(logging.CRITICAL)  # DatabaseAway says it once
         self._pool: ConnectionPool[Connection[Row]] = ConnectionPool(
             url,
             kwargs={"autocommit": True},
