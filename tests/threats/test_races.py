@@ -80,7 +80,7 @@ def test_row_11_memories_in_a_folder_that_is_swapped(
             lambda n: store.remove(f"team/m{n - 3}.md", USER),
         ]
         with swapping(root / "team", outside):
-            outcomes = tried(scale.pick(120, 4_000), doors)
+            outcomes = tried(scale.pick(120, 600), doors)
     assert untouched(outside)
     assert set(outcomes) == {"inside", "refused"}, outcomes
 
