@@ -142,14 +142,9 @@ class Sqlite:
         self, connection: sqlite3.Connection, body: Callable[[Transaction], T], begin: str
     ) -> T:
         connection.execute(begin)
-        try:
-            made = body(_SqliteTransaction(connection))
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-        return made
+        made = body(_SqliteTransaction(connection))
+        connection.execute("COMMIT")
+        return made  # what fails before that closes the connection, which takes all of it back
 
     @contextlib.contextmanager
     def _connection(self) -> Generator[sqlite3.Connection]:
