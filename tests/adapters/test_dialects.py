@@ -222,7 +222,6 @@ def test_a_list_that_cannot_fit_raises_and_other_failures_are_said(
     assert own.fit("b", messages, model=MODEL) == messages
 
 
-@pytest.mark.spec("B4")
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_each_user_of_a_langchain_agent_has_a_memory(home: Path, is_async: bool) -> None:
     memory = reverie.Memory("shop")
