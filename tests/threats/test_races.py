@@ -62,7 +62,7 @@ def tried(count: int, doors: list[Callable[[int], Any]]) -> Counter[str]:
     return outcomes
 
 
-def test_row_11_memories_in_a_folder_that_is_swapped(
+def test_memories_in_a_folder_that_is_swapped(
     tmp_path: Path,
     outside: Path,  # noqa: F811
     scale: Scale,
@@ -85,7 +85,7 @@ def test_row_11_memories_in_a_folder_that_is_swapped(
     assert set(outcomes) == {"inside", "refused"}, outcomes
 
 
-async def test_row_11_tools_in_a_folder_that_is_swapped(
+async def test_tools_in_a_folder_that_is_swapped(
     tmp_path: Path,
     outside: Path,  # noqa: F811
     scale: Scale,

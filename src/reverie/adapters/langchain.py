@@ -9,10 +9,8 @@ LangGraph store whose items are memories, in plain files with their history.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain.agents.middleware import AgentMiddleware
@@ -62,18 +60,20 @@ class ReverieMiddleware(AgentMiddleware[Any, Any, Any]):
         **options: Unpack[FitterOptions],
     ) -> None:
         super().__init__()
-        self._made = partial(
-            Conversations[AnyMessage],
-            _LangChainMessages(),
-            learns=learns,
-            names=names,
-            on_notice=on_notice,
-            options=options,
-        )
-        self._memory = memory
-        self._users: OrderedDict[str, Conversations[AnyMessage]] = OrderedDict()
-        self._lock = threading.Lock()
-        self.conversations = self._made(memory=memory)
+
+        @lru_cache(AT_ONCE)
+        def made(user: str) -> Conversations[AnyMessage]:
+            return Conversations(
+                _LangChainMessages(),
+                memory=memory and memory.__of_user__(user),
+                learns=learns,
+                names=names,
+                on_notice=on_notice,
+                options=options,
+            )
+
+        self._of = made
+        self.conversations = made("")
         self.tools = [
             StructuredTool(
                 name=one.name,
@@ -86,16 +86,7 @@ class ReverieMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _of_user(self) -> Conversations[AnyMessage]:
         """The conversations of the user whom the run is for."""
-        user = _user_id()
-        if not user or self._memory is None:
-            return self.conversations
-        with self._lock:
-            known = self._users.get(user) or self._made(memory=self._memory.__of_user__(user))
-            self._users[user] = known
-            self._users.move_to_end(user)
-            while len(self._users) > AT_ONCE:
-                self._users.popitem(last=False)
-            return known
+        return self._of(user) if (user := _user_id()) else self.conversations
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
