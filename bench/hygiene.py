@@ -109,6 +109,7 @@ class Dreaming:
         self.put(HeadSet("embedded", '[{"type":"text","text":"x"}]', dump(defined)))
         self.put(UserMessage((text_block("Dream."),), "instruction"))
         guard = self.guard()
+        guard.note_files(self.folder, dict(self.task.files))
         try:
             for _ in range(MAX_ROUNDS):
                 blocks = tuple(answer_dream(self.request()))
@@ -148,7 +149,9 @@ def task_of(
     folder: Path, times: Mapping[str, float], now: float, root: Path | None = None
 ) -> DreamTask:
     known = tuple(KnownMemory(key, saved=at) for key, at in sorted(times.items()))
-    return DreamTask(folder=str(folder), root=str(root) if root else "", now=now, memories=known)
+    files = tuple(sorted(state(folder).items()))
+    place = str(root) if root else ""
+    return DreamTask(folder=str(folder), files=files, root=place, now=now, memories=known)
 
 
 # The check

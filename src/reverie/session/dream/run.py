@@ -239,6 +239,8 @@ class DreamRun:
         guards = replace(self.dreamer.guards, context=lambda: self._context(worker))
         tools = guards(spec, also_readable=(self.branch.work, self.library.path))
         tools.note_shown(self.branch.work, spec.instruction, self.base.get)
+        if self.dreamer.model.capabilities.rules:  # they read the files in the task
+            tools.note_files(self.branch.work, self.base)
         try:
             result = await forks.run(worker, spec, self.dreamer.model, tools, self._saw)
             for _ in range(0 if self.dreamer.model.capabilities.free else RETRIES):
@@ -268,6 +270,7 @@ class DreamRun:
         transcripts = str(dreamer.library.path)
         task = DreamTask(
             folder=work,
+            files=tuple(sorted(self.base.items())),
             transcripts=transcripts,
             root=str(dreamer.root),
             now=now,
