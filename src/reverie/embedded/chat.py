@@ -25,7 +25,6 @@ from reverie.embedded.history import (
     RequestedCall,
     SpokenText,
     clip,
-    read_ask,
 )
 from reverie.embedded.requests import (
     CHINESE,
@@ -55,7 +54,8 @@ def answer_chat(request: Request) -> Sequence[Block]:
     say = phrases(words)
     found = parse_requests(words)
     texts = [report(outcome, say) for outcome in history.fresh]
-    left = _plan_calls(history, found)[len(history.made) :]
+    asked = [ask for ask in found.asks if ask.tool in history.tools]
+    left = asked[len(history.made) :]
     if left and history.made and any(o.error for o in history.fresh):
         texts.append(say.stopped.format(rest="; ".join(clip(_describe_ask(a)) for a in left)))
         left = []
@@ -67,23 +67,6 @@ def answer_chat(request: Request) -> Sequence[Block]:
     blocks = [text_block("\n\n".join(texts))] if any(texts) else []
     blocks += [past.call_block(request, used, a.tool, a.input) for a in _next(left)]
     return blocks or [text_block(say.no_words)]
-
-
-def _plan_calls(history: ConversationHistory, found: ParsedRequests) -> list[RequestedCall]:
-    """The calls that answer a message, in order; the same at every round of its turn."""
-    before = [c for c in history.calls if c.message < history.newest.message]
-    seen = {c.path for c in before if c.name == "Read"}
-    out: list[RequestedCall] = []
-    for ask in found.asks:
-        path = str(ask.input.get("file_path", ""))
-        if ask.tool not in history.tools:
-            continue
-        if ask.tool == "Edit" and path not in seen and "Read" in history.tools:
-            out.append(read_ask(path))
-        if path:
-            seen.add(path)
-        out.append(ask)
-    return out
 
 
 def _next(left: Sequence[RequestedCall]) -> Sequence[RequestedCall]:
@@ -306,7 +289,6 @@ def _places(
 
 
 SHOWN_LINES = 5
-NAMES_SHOWN = 12
 STORED = "<persisted-output>"
 SILENT = "(no output)"
 NUMBERED = re.compile(r" {0,12}(\d{1,9})[\t→|:]")
@@ -320,10 +302,7 @@ def describe_call(call: PastCall) -> str:
     """A call as people would name it."""
     if call.name == "Bash":
         return f"`{clip(call.get('command'), 80)}`"
-    pattern = clip(call.get("pattern"), 60)
-    where = clip(call.path or call.get("reference") or call.get("glob"), 100)
-    if pattern:
-        return f"{call.name} {pattern}" + (f" ({where})" if where else "")
+    where = clip(call.path or call.get("reference"), 100)
     return f"{call.name} {where}".strip() or "?"
 
 
@@ -336,13 +315,9 @@ def report(outcome: CallOutcome, say: Phrases) -> str:
         return say.failed.format(what=what, text=clip(text) or "?")
     if call.name == "Read":
         return _file(what, call, text, say)
-    if call.name == "Grep":
-        return _format_listing(text, say.hits, say.no_hits, what, SHOWN_LINES, say)
-    if call.name in ("List", "Glob"):
-        return _format_listing(text, say.entries, say.empty, what, NAMES_SHOWN, say)
     if call.name == "Bash":
         return _command(what, text, outcome.error, code, say)
-    return _format_listing(text, say.lines, say.empty, what, SHOWN_LINES, say)
+    return _format_listing(what, text, say)
 
 
 def exit_code(text: str) -> int | None:
@@ -377,15 +352,15 @@ def line_number(call: PastCall, text: str, index: int = 0) -> int:
     return start + index
 
 
-def _format_listing(text: str, some: str, none: str, what: str, shown: int, say: Phrases) -> str:
+def _format_listing(what: str, text: str, say: Phrases) -> str:
     lines = _content_lines(text)
-    if not lines or (len(lines) == 1 and lines[0].lower().startswith(("no ", "(no "))):
-        return none.format(what=what)
-    out = [say.counted(some, what, len(lines))]
+    if not lines:
+        return say.empty.format(what=what)
+    out = [say.counted(say.lines, what, len(lines))]
     out += [say.stored] if STORED in text[:200] else []
-    out += ["  " + clip(line) for line in lines[:shown]]
-    if len(lines) > shown:
-        out.append("  " + say.more.format(count=len(lines) - shown))
+    out += ["  " + clip(line) for line in lines[:SHOWN_LINES]]
+    if len(lines) > SHOWN_LINES:
+        out.append("  " + say.more.format(count=len(lines) - SHOWN_LINES))
     return "\n".join(out)
 
 

@@ -27,6 +27,7 @@ from reverie.embedded.sentences import (
     split_sentences,
 )
 from reverie.text.cues import Cue, compile_phrase, read_cues, read_table
+from reverie.topics.consent import rejects, reports
 from reverie.topics.entry import Type, sort_of
 from reverie.topics.novelty import content, negates
 
@@ -239,12 +240,9 @@ def is_reported(said: Sequence[Sentence], place: int, hit: CueHit | None = None)
     text = said[place].masked
     asked = hit is not None and hit.cue.kind in ("keep", "kept", "order")
     before = text[: hit.start] if hit is not None and asked else text
-    if speaks("reported", before, ""):
+    if reports(before) or any(rejects(one.masked) for one in said[place : place + 2]):
         return True
-    behind = said[place + 1].masked if place + 1 < len(said) else ""
-    if speaks("rejected", text, "") or speaks("rejected", behind, ""):
-        return True
-    return any(speaks("reported", one.masked, "") and ":" in one.masked for one in said[:place])
+    return any(reports(one.masked) and ":" in one.masked for one in said[:place])
 
 
 def is_alone(text: str, said: Sequence[Sentence]) -> bool:
