@@ -44,7 +44,7 @@ from reverie.toolbox import (
     UnconfinedFiles,
     standard,
 )
-from reverie.topics import IndexLimits, is_index
+from reverie.topics import is_index
 from reverie.transcript import (
     EMPTY,
     AssistantMessage,
@@ -385,7 +385,7 @@ def _mending(made: Planted, seed: int, shares: dict[str, list[float]]) -> Iterat
         yield f"seed {seed}: repaired, {name}", f"{got} of {len(numbers)}", "", None
     gone = len(lost_facts(made, new))
     yield f"seed {seed}: lost of {len(made.facts)} planted facts", f"{gone}", "0", not gone
-    found = change_verdict(look.files, new, reasons_in(text), limits=IndexLimits(), now=look.now)
+    found = change_verdict(look, new, reasons_in(text))
     yield f"seed {seed}: changes left out", f"{len(found.left)}", "", None
     judged = losses(made.files, found.work, text)
     shares.setdefault("lost", []).append(gone + len(judged.atoms) + len(judged.words))
