@@ -18,7 +18,6 @@ from reverie.transcript.mentions import HALVED, REFERENCE, TextPart, reference, 
 CHANGING = frozenset(
     {"old_string", "new_string", "content", "oldText", "newText", "edits", "new_source", "patch"}
 )
-EDIT_WEIGHT = 3.0  # an edit says more about a file than a look at it
 WHY = 100  # characters of a reason
 SMALL = 200  # characters: a result so short has nothing to read back
 QUOTE = "> "
@@ -183,12 +182,11 @@ def _files(found: Sequence[TextPart]) -> list[NamedFile]:
         gain = 0.5 ** ((last - part.at) / half)
         file.calls.append(part.call)
         file.why = file.why or clip(said, WHY)
+        file.score += gain
         if is_edit(part):
             file.edits += 1
-            file.score += EDIT_WEIGHT * gain
         else:
             file.reads += 1
-            file.score += gain
     return sorted(known.values(), key=lambda file: -file.score)
 
 
