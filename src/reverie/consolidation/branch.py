@@ -32,7 +32,8 @@ FaultKind: TypeAlias = Literal[
     "fact lost", "index", "limits", "secret", "instruction", "size", "name", "log", "rule"
 ]
 FROM = 0.6
-"""Share of a line's words that a line of the folder must have to be what it was made from."""
+"""Share of a line's words that a line of the folder must have to be what it was made from; .4 to .8
+judge all 35 cases of `test_dream_changes.py` and `test_dream_rules.py` right."""
 _HOSTILE = frozenset({"override", "secrecy", "role", "exfiltration", "secrets", "hidden"})
 GROWS = 1.5
 """How many times larger a dream may leave the folder, beside `ROOM` bytes."""

@@ -44,6 +44,9 @@ from reverie.transcript.messages import Message, SentBlock
 from reverie.transcript.tasks import SUMMARY, SummaryTask
 from reverie.wire.request import Request
 
+# Set on recorded compactions: names .879, reached .994, words .693 (`python -m bench run
+# compactions`). TARGET 2,500: words .661, 10,000: .694. TOLD .05: words .651, .3: reached .977.
+# UNREACHED 1: reached .991. FILES .12 to .5, REFERENCES .1 to .4, RANGE_SHARE 4: nothing moves.
 LEAST = 500  # tokens a summary may have however short the range is
 RANGE_SHARE = 2  # else at most this part of what it stands for
 TARGET = 5_000  # tokens of all but the user's words, where more is allowed
