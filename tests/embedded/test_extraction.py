@@ -51,6 +51,7 @@ KEPT = [
     ("I'm a data scientist", "user", None),
     ("The demo is on Friday.", "project", "The demo is on Friday"),
     ("Bugs are tracked in Linear, project MOB", "reference", None),
+    ("we removed those commands on purpose", "project", None),
     ("the budget is 40k a quarter, remember that", "project", "the budget is 40k a quarter"),
     (
         "Tabs, not spaces, in every file. Remember that!",
