@@ -180,6 +180,14 @@ class OpenMemory:
             return Trust.UNTRUSTED
         return self.store.trust(key) if known else outside().trust
 
+    def written(self, topic: TopicFile) -> float:
+        """Return when a file was last written to, as far as its head, its history, git and its
+        own time tell; 0 where nobody knows."""
+        from reverie.session.recall.project_index import FileTimes
+
+        times = FileTimes(self.store.folder, self._now(), self.store.history, self.index.alone)
+        return times.of(topic)
+
     def newest_change(self, key: str) -> str:
         """Return what `undo` takes to take back the last change of a file."""
         steps = self.store.history.log(key)

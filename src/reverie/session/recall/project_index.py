@@ -29,10 +29,11 @@ from reverie.recall.gate import Embeddings, LocalModel, QueryVector, sentences
 from reverie.recall.ranker import Query
 from reverie.settings.catalog import DEFAULTS, Settings
 from reverie.store.history import History
+from reverie.store.home import DIALOGUES
 from reverie.store.memory_folder import MemoryFolder
 from reverie.store.memory_store import MemoryStore
 from reverie.store.project import Project
-from reverie.store.recall.index import INDEX_NAME, HitKind, RecallHit, RecallIndex
+from reverie.store.recall.index import INDEX_NAME, SESSIONS, HitKind, RecallHit, RecallIndex
 from reverie.text.dates import relative
 from reverie.topics.entry import TopicFile, decode_text
 from reverie.topics.times import file_time, files_copied, line_times
@@ -188,7 +189,7 @@ class MemoryIndex:
             if "memory" in kinds and not (beside and self._is_slow):
                 self.refresh()
             if "transcript" in kinds:
-                index.refresh_transcripts(self.transcripts)
+                index.refresh_transcripts(self.transcripts, recorded=without is SESSIONS)
             model = self._model() if meaning is None else None
             if model is not None:
                 fill(index, model, kinds)
@@ -200,6 +201,21 @@ class MemoryIndex:
                 self.refresh()
                 hits = index.search(query, k=k, kinds=kinds, exclude=without, meaning=meaning)
             return hits
+
+    @property
+    def seen(self) -> int:
+        """How many memories the last look at the folder saw."""
+        return self._seen
+
+    @property
+    def has_dialogues(self) -> bool:
+        """Whether any conversation was recorded."""
+        return (self.transcripts / DIALOGUES).is_dir()
+
+    def around(self, hit: RecallHit) -> list[tuple[int, str, str]]:
+        """Place, speaker and words of a turn that was found, and of those beside it."""
+        with self.opened() as index:
+            return index.around(hit)
 
 
 # --- Recall by meaning: the model there is for it, and vectors kept up with memories and turns.
