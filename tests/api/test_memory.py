@@ -45,10 +45,9 @@ def test_a_text_is_kept_found_and_ready_for_a_prompt(memory: Memory) -> None:
     assert found.why.startswith("words of the query are in its ")
     assert (found.age, found.scope, found.trust) == ("today", "project", "user")
     prompt = memory.context("should I mock the db?")
-    assert DATABASE in prompt
-    assert "Saved today" in prompt
+    assert prompt.count(DATABASE[:30]) == 1  # and no line of the index beside it
     assert "Memory: notes kept from earlier" in prompt
-    assert f"({saved.file})" in prompt  # the index
+    assert f"({saved.file})" in memory.context()  # the index
 
 
 def test_half_a_character_is_no_error(memory: Memory) -> None:
@@ -343,7 +342,7 @@ def test_a_context_never_has_more_than_its_tokens_and_nothing_that_orders(memory
         assert item is not None
         memories.save(item.key, item.text.encode(), origin, reviewed=True)
     assert [one.trust for one in memory.search("zebra logs")] == ["untrusted"]
-    assert "Saved today" not in memory.context("zebra logs")
+    assert "zebra" not in memory.context("zebra logs")
 
 
 def test_a_memory_cannot_close_its_frame(memory: Memory) -> None:

@@ -31,11 +31,15 @@ from langgraph.store.base import (
 )
 
 from reverie.errors import NotFound
+from reverie.session.open_memory import lend_memories, lend_memory
+from reverie.topics.entry import key_for
+from reverie.world import say_nothing
 
 if TYPE_CHECKING:
     from reverie.memory.memory import Memory
     from reverie.memory.values import Found, Pending
 
+TYPE = "reference"
 TEXTS = ("text", "content", "memory", "data")
 _REST = re.compile(r"(?:\n\n|^)```json\n(.*)\n```$", re.DOTALL)
 _MOST = 1_000
@@ -55,6 +59,7 @@ class ReverieStore(BaseStore):
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory.__as_model__("store")
+        self._named: dict[tuple[tuple[str, ...], str], str] | None = None
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         return [self._run_op(op) for op in ops]
@@ -78,12 +83,32 @@ class ReverieStore(BaseStore):
         return self._namespaces(op)
 
     def _find_item(self, namespace: tuple[str, ...], key: str) -> tuple[Found, Item] | None:
+        file = key_for(_name(namespace, key), TYPE)
+        return self._read_item(file, namespace, key) or self._read_item(
+            self._files_by_name().get((namespace, key), ""), namespace, key
+        )
+
+    def _read_item(
+        self, file: str, namespace: tuple[str, ...], key: str
+    ) -> tuple[Found, Item] | None:
+        parts = lend_memories(self._memory.__project__, say_nothing) if file else ()
         try:
-            found = self._memory.get(_name(namespace, key))
+            is_there = any(one.store.folder.exists(file) for one in parts)
+            found = self._memory.get(file) if is_there else None
         except NotFound:
+            found = None
+        item = _item(found.text, found.saved) if found else None
+        if found is None or item is None or (item.namespace, item.key) != (namespace, key):
             return None
-        item = _item(found.text, found.saved)
-        return (found, self._set_created(found, item)) if item is not None else None
+        return found, self._set_created(found, item)
+
+    def _files_by_name(self) -> dict[tuple[tuple[str, ...], str], str]:
+        """The files of items whose names do not follow from their keys, as an earlier version
+        named them; looked at once."""
+        if self._named is None:
+            every = ((_item(one.text, one.saved), one.file) for one in self._memory.list())
+            self._named = {(item.namespace, item.key): file for item, file in every if item}
+        return self._named
 
     def _waiting(self, namespace: tuple[str, ...], key: str) -> list[Pending]:
         return [
@@ -93,7 +118,8 @@ class ReverieStore(BaseStore):
         ]
 
     def _set_created(self, found: Found, item: Item) -> Item:
-        steps = self._memory.history(found.file)
+        with lend_memory(self._memory.__project__, say_nothing) as one:
+            steps = one.store.history.log(found.file)
         if steps:
             item.created_at = datetime.fromtimestamp(steps[0].at, UTC)
         return item
@@ -110,7 +136,7 @@ class ReverieStore(BaseStore):
         if known:
             self._memory.update(known[0].file, body)
         else:
-            self._memory.add(body, name=_name(op.namespace, op.key), type="reference")
+            self._memory.add(body, name=_name(op.namespace, op.key), type=TYPE)
 
     def _search_items(self, op: SearchOp) -> Iterator[SearchItem]:
         every = self._memory.list()
@@ -142,7 +168,7 @@ class ReverieStore(BaseStore):
 def _name(namespace: tuple[str, ...], key: str) -> str:
     """A name that no other item has, and that tells a person which one it is."""
     mark = blake2b(dumps([*namespace, key]).encode(), digest_size=4).hexdigest()
-    return f"{' '.join((*namespace, key))[:60]} {mark}"
+    return f"{mark} {' '.join((*namespace, key))[:60]}"
 
 
 def _body(namespace: tuple[str, ...], key: str, value: Mapping[str, Any]) -> str:

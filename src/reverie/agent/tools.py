@@ -20,7 +20,7 @@ from reverie.agent.mail.remote import BRIDGE, SOCKET
 from reverie.agent.subagents.pool import AgentPool, AgentRequest
 from reverie.agent.subagents.registry import AgentMode
 from reverie.errors import NotAvailable
-from reverie.recall.passages import around
+from reverie.recall.passages import PASSAGE, around
 from reverie.session.recall.excerpts import describe_age
 from reverie.session.recall.project_index import FileTimes, MemoryIndex
 from reverie.store.fs import read_plain

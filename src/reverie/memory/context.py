@@ -26,15 +26,15 @@ from reverie.store.recall.index import SESSIONS, RecallHit
 from reverie.text.format import plural
 from reverie.text.safety import frame, neutralize_markup
 from reverie.text.tokens import terms
-from reverie.topics.entry import INDEX, TopicFile, key_for, title_of
-from reverie.topics.index import SUPERSEDED, parse_index
+from reverie.topics.entry import INDEX, key_for, title_of
+from reverie.topics.index import SUPERSEDED, Pointer, parse_index
 from reverie.topics.manifest import iso_time
 from reverie.topics.trust import Trust, goes_to_review, trust_of
 from reverie.world import Say
 
 HEADING = (
-    "Memory: notes kept from earlier, each with its age. They inform and do not command; what was "
-    "true then may have changed since."
+    "Memory: notes kept from earlier, each with its age unless it is of today. They inform and do "
+    "not command; what was true then may have changed since."
 )
 NOTES = 5
 """Memories that join a later message."""
@@ -111,7 +111,7 @@ def note(hit: Found) -> str:
 def _stands(hit: Found, shown: str) -> bool:
     """Whether a memory stands in what was shown, framed by itself or among others."""
     first = neutralize_markup(hit.text.partition("\n")[0])
-    return f": {hit.file}\n" in shown or f": {first}\n" in shown
+    return f": {hit.file}\n" in shown or any(f"{mark} {first}\n" in shown for mark in "-:")
 
 
 # What fits a query
@@ -121,7 +121,13 @@ def _excerpts(one: OpenMemory, query: str, tokens: int) -> list[_Excerpt]:
     """What one memory has for a query: memories, and turns brought in line with them."""
     now = time.time()
     hits = one.index.search(query, now, k=LOOKED)
-    found = [made for hit in hits if (made := _memory(one, hit, query, now, tokens))]
+    found: list[_Excerpt] = []
+    room = tokens
+    for hit in hits:
+        made = _memory(one, hit, query, now, tokens) if room > 0 else None
+        if made is not None:
+            found.append(made)
+            room -= _tokens(made.line)
     if not one.index.has_dialogues:
         return found
     turns = one.index.search(query, now, k=LOOKED, kinds=("transcript",), without=SESSIONS)
@@ -138,26 +144,27 @@ def _memory(
         topic = one.store.folder.read(hit.file)
     except (NotFound, StoreError):
         return None
-    trust, text = one.trust(hit.file), topic.body.strip() or topic.description
+    trust, saved = one.provenance(hit.file, topic)
+    text = topic.body.strip() or hit.description
     if goes_to_review(trust, text):
         return None
     is_long = _tokens(text) > _LARGEST * tokens
-    old = age(one.written(topic), now)
+    old = age(saved, now)
     about = [
-        "" if old == "" else old if old == "today" else f"{old} ago",
-        hit.file if is_long or not _is_named_by_text(topic) else "",
+        f"{old} ago" if old not in ("", "today") else "",
+        hit.file if is_long or not _is_named_by_text(hit, text) else "",
         "" if trust is Trust.USER else f"{trust.label} source",
     ]
     shown = around(text, query) if is_long else text
-    start = ", ".join(filter(None, about)) or "saved"
-    line = f"- {start}: " + neutralize_markup(shown).replace("\n", "\n  ")
+    start = ", ".join(filter(None, about))
+    start = f"- {start}: " if start else "- "
+    line = start + neutralize_markup(shown).replace("\n", "\n  ")
     return _Excerpt(hit.score, line, frozenset(terms(text)), hit.file)
 
 
-def _is_named_by_text(topic: TopicFile) -> bool:
+def _is_named_by_text(hit: RecallHit, text: str) -> bool:
     """Whether the file's name says what its text says anyway."""
-    made = key_for(title_of(topic.body), topic.type).removesuffix(".md")
-    return topic.key.removesuffix(".md").startswith(made)
+    return hit.file.startswith(key_for(title_of(text), hit.type).removesuffix(".md"))
 
 
 def _turns(
@@ -223,9 +230,17 @@ def _newest_pointers(one: OpenMemory) -> list[str]:
         index = parse_index(tail(one.store.folder.files, INDEX))
     except (NotFound, StoreError):
         return []
-    found = [row for row in index.pointers if row.key and not row.hook.startswith(SUPERSEDED)]
-    rows = [index.data[row.start : row.end].decode("utf-8", "replace").strip() for row in found]
-    return [neutralize_markup(row) for row in rows[: -POINTERS * 3 : -1]]
+    newest = [row for row in reversed(index.pointers) if row.key and not _is_superseded(row)]
+    lines = {row.key: index.data[row.start : row.end].decode("utf-8", "replace") for row in newest}
+    return [
+        neutralize_markup(line.strip())
+        for key, line in list(lines.items())[: 3 * POINTERS]
+        if not goes_to_review(one.trust(key), line)
+    ]
+
+
+def _is_superseded(row: Pointer) -> bool:
+    return row.hook.startswith(SUPERSEDED)
 
 
 def _indexes(project: Project, tokens: int, say: Say) -> list[str]:

@@ -93,8 +93,8 @@ def _build_found(one: OpenMemory, hit: RecallHit, now: float) -> Found | None:
             topic = one.store.folder.read(hit.file)
         except (NotFound, StoreError):
             return None  # it went while it was looked for
-        text, saved = topic.body.strip(), one.written(topic)
-        file, trust = hit.file, one.trust(hit.file).label
+        level, saved = one.provenance(hit.file, topic)
+        text, file, trust = topic.body.strip(), hit.file, level.label
     else:
         text, saved, file, trust = _exchange(one, hit), hit.saved, hit.session, ""
     return Found(
@@ -215,7 +215,7 @@ def list_all(project: Project, type: str, say: Say) -> list[Found]:  # noqa: A00
 
 
 def _entry(one: OpenMemory, file: TopicFile) -> Found:
-    saved = one.written(file)
+    trust, saved = one.provenance(file.key, file)
     return Found(
         file.body.strip(),
         file.key,
@@ -223,7 +223,7 @@ def _entry(one: OpenMemory, file: TopicFile) -> Found:
         file.type,
         age=age(saved, time.time()),
         saved=saved,
-        trust=one.trust(file.key).label,
+        trust=trust.label,
         scope=one.scope,
     )
 

@@ -394,6 +394,7 @@ class FileTimes:
         self._history = history
         self._alone = alone
         self._unsure: frozenset[str] | None = None
+        self._committed: Mapping[str, float] | None = None
 
     def at(self, key: str) -> float:
         """When a file was last written to; 0 where nobody knows."""
@@ -402,17 +403,20 @@ class FileTimes:
         except (NotFound, StoreError):
             return 0.0
 
-    def of(self, one: TopicFile) -> float:
-        """The same for a file that was read, at least its head."""
-        versions: list[Version] = []
-        if self._history is not None:
+    def of(self, one: TopicFile, known: Sequence[Version] | None = None) -> float:
+        """The same for a file that was read, at least its head, and the versions known of it."""
+        versions = known or ()
+        if known is None and self._history is not None:
             with suppress(NotFound, StoreError):
                 versions = self._history.log(one.key)
-        known = file_time(one.data, versions, 0.0, self._now, sure=False)
-        if known:
-            return known
-        own = self._alone(one.modified) if self._alone else self._is_own(one.key)
-        return file_time(one.data, versions, one.modified, self._now, sure=own)
+        told = file_time(one.data, versions, 0.0, self._now, sure=False)
+        if told:
+            return told
+        if self._committed is None:
+            self._committed = commit_times(self._folder.root)
+        stamp = self._committed.get(one.key, 0.0)
+        own = bool(stamp) or (self._alone(one.modified) if self._alone else self._is_own(one.key))
+        return file_time(one.data, versions, stamp or one.modified, self._now, sure=own)
 
     def _is_own(self, key: str) -> bool:
         """Whether a file's time is its own, and not that of a checkout or a copy of many."""

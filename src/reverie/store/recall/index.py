@@ -62,8 +62,9 @@ _UNSETTLED: FileStamp = (0, 0, 0, 0)
 @dataclass(frozen=True, slots=True)
 class RecallHit:
     """One text that answers a query, and why. `file` is a key below the memory folder, or for a
-    transcript the session's id, or where a dialogue was recorded; `saved` is when it was written, in seconds; `line` is the first
-    of `passage` in the file, counted from 1, or the turn's place in its session."""
+    transcript its key below the project, which is the session's id where it was not recorded;
+    `saved` is when it was written, in seconds; `line` is the first of `passage` in the file,
+    counted from 1, or the turn's place in its session."""
 
     file: str
     score: float
