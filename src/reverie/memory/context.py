@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 
 from reverie.errors import InvalidInput, NotFound, StoreError
 from reverie.light import dataclass
-from reverie.memory.search import age, belongs, search
+from reverie.memory.search import age, belongs, search, text_of
 from reverie.memory.values import Found
-from reverie.recall.passages import around
+from reverie.recall.passages import ROLES, around
 from reverie.recall.ranker import reply_factor
 from reverie.session.open_memory import OpenMemory, lend_memories
 from reverie.store.memory_access import tail
@@ -140,12 +140,8 @@ def _excerpts(one: OpenMemory, query: str, tokens: int) -> list[_Excerpt]:
 def _memory(
     one: OpenMemory, hit: RecallHit, query: str, now: float, tokens: int
 ) -> _Excerpt | None:
-    try:
-        topic = one.store.folder.read(hit.file)
-    except (NotFound, StoreError):
-        return None
-    trust, saved = one.provenance(hit.file, topic)
-    text = topic.body.strip() or hit.description
+    trust, saved = one.provenance(hit.file)
+    text = text_of(one, hit) or hit.description
     if goes_to_review(trust, text):
         return None
     is_long = _tokens(text) > _LARGEST * tokens
@@ -183,8 +179,8 @@ def _turns(
             continue
         text = neutralize_markup(" ".join(around(said, query).split()))
         score = factor * hit.score * (1.0 if own else 0.99)
-        words = frozenset(terms(said))
-        yield _Excerpt(score, f"  {speaker or 'user'}: {text}", words, "", group, place)
+        who = f"{speaker} said" if speaker in ROLES else speaker  # roles are no names in a prompt
+        yield _Excerpt(score, f"  {who}: {text}", frozenset(terms(said)), "", group, place)
 
 
 def _chosen(found: Sequence[_Excerpt], tokens: int) -> list[_Excerpt]:

@@ -16,7 +16,7 @@ from reverie.memory.values import Answered, Change, ChangeOrigin, Found, Pending
 from reverie.recall.passages import ROLES
 from reverie.session.open_memory import OpenMemory, lend_memories, lend_memory
 from reverie.store.project import Project
-from reverie.store.recall.index import HitKind, RecallHit
+from reverie.store.recall.index import MAX_INDEXED, HitKind, RecallHit
 from reverie.text.format import plural
 from reverie.topics.entry import TYPES, TopicFile, is_index
 from reverie.topics.versions import Origin, Version
@@ -89,12 +89,11 @@ def _once(hits: Iterable[Found]) -> list[Found]:
 
 def _build_found(one: OpenMemory, hit: RecallHit, now: float) -> Found | None:
     if hit.kind == "memory":
-        try:
-            topic = one.store.folder.read(hit.file)
-        except (NotFound, StoreError):
-            return None  # it went while it was looked for
-        level, saved = one.provenance(hit.file, topic)
-        text, file, trust = topic.body.strip(), hit.file, level.label
+        text = text_of(one, hit)
+        if text is None:
+            return None
+        level, saved = one.provenance(hit.file)
+        file, trust = hit.file, level.label
     else:
         text, saved, file, trust = _exchange(one, hit), hit.saved, hit.session, ""
     return Found(
@@ -111,6 +110,16 @@ def _build_found(one: OpenMemory, hit: RecallHit, now: float) -> Found | None:
         hit.clear,
         hit.why,
     )
+
+
+def text_of(one: OpenMemory, hit: RecallHit) -> str | None:
+    """The text of a memory that was found; a very long one is read, and may be gone by now."""
+    if len(hit.body) < MAX_INDEXED // 4:  # as many characters as those bytes surely are
+        return hit.body.strip()
+    try:
+        return one.store.folder.read(hit.file).body.strip()
+    except (NotFound, StoreError):
+        return None
 
 
 def _exchange(one: OpenMemory, hit: RecallHit) -> str:
@@ -215,7 +224,7 @@ def list_all(project: Project, type: str, say: Say) -> list[Found]:  # noqa: A00
 
 
 def _entry(one: OpenMemory, file: TopicFile) -> Found:
-    trust, saved = one.provenance(file.key, file)
+    trust, saved = one.provenance(file.key)
     return Found(
         file.body.strip(),
         file.key,

@@ -174,18 +174,18 @@ class OpenMemory:
         """Return who stands behind a file; one that nobody recorded counts as found on disk."""
         return self.provenance(key)[0]
 
-    def provenance(self, key: str, topic: TopicFile | None = None) -> tuple[Trust, float]:
-        """Return who stands behind a file, and for one that was read when it was last written to,
-        as far as its history, its head, git and its own time tell; 0 where nobody knows."""
+    def provenance(self, key: str) -> tuple[Trust, float]:
+        """Return who stands behind a file, and when it was last written to, as far as its history,
+        its head, git and its own time tell; 0 where nobody knows."""
         from reverie.topics.trust import Trust
-        from reverie.topics.versions import outside, trust_in
+        from reverie.topics.versions import outside, save_time, trust_in
 
         try:
             steps = self.store.history.log(key)
         except (StoreError, NotFound):
             return Trust.UNTRUSTED, 0.0
         trust = trust_in(steps, key) if steps else outside().trust
-        return trust, self._file_times().of(topic, steps) if topic is not None else 0.0
+        return trust, save_time(steps) or self._file_times().at(key, steps)
 
     def _file_times(self) -> FileTimes:
         """Return what tells the times of files, the same for all of one call."""

@@ -396,10 +396,10 @@ class FileTimes:
         self._unsure: frozenset[str] | None = None
         self._committed: Mapping[str, float] | None = None
 
-    def at(self, key: str) -> float:
+    def at(self, key: str, known: Sequence[Version] | None = None) -> float:
         """When a file was last written to; 0 where nobody knows."""
         try:
-            return self.of(self._folder.read(key, _HEAD_BYTES))
+            return self.of(self._folder.read(key, _HEAD_BYTES), known)
         except (NotFound, StoreError):
             return 0.0
 

@@ -79,6 +79,7 @@ class RecallHit:
     session: str = ""
     message: str = ""
     evidence: float = 0.0
+    body: str = ""  # of a memory, as far as it is indexed
 
     @property
     def clear(self) -> bool:
@@ -359,7 +360,7 @@ class RecallIndex:
         at, lines = best_lines(body, ((term.text, term.weight) for term in weighed.all))
         about = (kind, name, description, saved)
         where = (one.why, lines, line + at)
-        return RecallHit(key, one.score, "memory", *about, *where, evidence=one.evidence)
+        return RecallHit(key, one.score, "memory", *about, *where, evidence=one.evidence, body=body)
 
     def _turn_hit(self, one: ScoredMemory) -> RecallHit | None:
         row = self._base.execute(
