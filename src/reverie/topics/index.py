@@ -224,9 +224,10 @@ def line(key: str, title: str, hook: str, *, width: int = WIDTH) -> str:
     plain = _link_text(title) or key
     target = f"<{key}>" if _UNSAFE_IN_LINK.search(key) else key
     words = " ".join(strip(hook).split())
-    if words and f"{_link_text(hook)} ".startswith(plain):
+    told = _link_text(hook)
+    if told.startswith(plain) and not told[len(plain) : len(plain) + 1].isalnum():
         room = max(width - len(f"- []({target})"), width // 2)
-        return f"- [{shorten(_link_text(hook), room)}]({target})"
+        return f"- [{shorten(told, room)}]({target})"
     if len(plain) > width // 2:
         plain = shorten(plain, width // 2)
     start = f"- [{plain}]({target})"
