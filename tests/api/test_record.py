@@ -201,7 +201,8 @@ def test_context_holds_turns_and_memories_by_rank_until_it_is_full(memory: Memor
     assert "- 2023-05-08, session lake:\n  Ann: Where did you go" in shown
     assert "  Bob: To the lake. I bought a red kayak there." in shown
     assert shown.count("sold his old kayak") == 1
-    assert shown.count("Invoice") <= 5  # a few lines of the index
+    assert "Invoice" not in shown
+    assert memory.context("zebra").count("Invoice") <= 20  # a few lines of the index
     assert shown.endswith("memories not shown: search for more.")
     full = memory.context("which invoice was paid by a customer?", tokens=500)
     assert 1_800 < len(full.encode()) <= 2_000

@@ -12,6 +12,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
 from json import JSONDecodeError, dumps, loads
@@ -31,13 +32,13 @@ from langgraph.store.base import (
 )
 
 from reverie.errors import NotFound
-from reverie.session.open_memory import lend_memories, lend_memory
+from reverie.session.open_memory import OpenMemory, lend_memories, lend_memory
 from reverie.topics.entry import key_for
 from reverie.world import say_nothing
 
 if TYPE_CHECKING:
     from reverie.memory.memory import Memory
-    from reverie.memory.values import Found, Pending
+    from reverie.memory.values import Pending
 
 TYPE = "reference"
 TEXTS = ("text", "content", "memory", "data")
@@ -73,7 +74,8 @@ class ReverieStore(BaseStore):
         if isinstance(op, GetOp):
             found = self._find_item(op.namespace, op.key)
             waiting = self._waiting(op.namespace, op.key)
-            if waiting and (found is None or waiting[-1].at >= found[0].saved):
+            at = found[1].updated_at.timestamp() if found else 0.0
+            if waiting and waiting[-1].at >= at:
                 return _item(waiting[-1].text, waiting[-1].at)
             return found[1] if found else None
         if isinstance(op, PutOp):
@@ -82,25 +84,17 @@ class ReverieStore(BaseStore):
             return list(self._search_items(op))
         return self._namespaces(op)
 
-    def _find_item(self, namespace: tuple[str, ...], key: str) -> tuple[Found, Item] | None:
-        file = key_for(_name(namespace, key), TYPE)
-        return self._read_item(file, namespace, key) or self._read_item(
-            self._files_by_name().get((namespace, key), ""), namespace, key
-        )
-
-    def _read_item(
-        self, file: str, namespace: tuple[str, ...], key: str
-    ) -> tuple[Found, Item] | None:
-        parts = lend_memories(self._memory.__project__, say_nothing) if file else ()
-        try:
-            is_there = any(one.store.folder.exists(file) for one in parts)
-            found = self._memory.get(file) if is_there else None
-        except NotFound:
-            found = None
-        item = _item(found.text, found.saved) if found else None
-        if found is None or item is None or (item.namespace, item.key) != (namespace, key):
-            return None
-        return found, self._set_created(found, item)
+    def _find_item(self, namespace: tuple[str, ...], key: str) -> tuple[str, Item] | None:
+        """The file of an item, and the item."""
+        named = key_for(_name(namespace, key), TYPE)
+        for file in (named, self._files_by_name().get((namespace, key), "")):
+            for one in lend_memories(self._memory.__project__, say_nothing) if file else ():
+                with suppress(NotFound):
+                    text = one.store.folder.read(file).body.strip()
+                    item = _item(text, one.provenance(file)[1])
+                    if item and (item.namespace, item.key) == (namespace, key):
+                        return file, _set_created(one, file, item)
+        return None
 
     def _files_by_name(self) -> dict[tuple[tuple[str, ...], str], str]:
         """The files of items whose names do not follow from their keys, as an earlier version
@@ -117,24 +111,17 @@ class ReverieStore(BaseStore):
             if (item := _item(one.text, one.at)) and (item.namespace, item.key) == (namespace, key)
         ]
 
-    def _set_created(self, found: Found, item: Item) -> Item:
-        with lend_memory(self._memory.__project__, say_nothing) as one:
-            steps = one.store.history.log(found.file)
-        if steps:
-            item.created_at = datetime.fromtimestamp(steps[0].at, UTC)
-        return item
-
     def _put(self, op: PutOp) -> None:
         known = self._find_item(op.namespace, op.key)
         if op.value is None:
             if known:
-                self._memory.remove(known[0].file)
+                self._memory.remove(known[0])
             for one in self._waiting(op.namespace, op.key):
                 self._memory.reject(one.id)
             return
         body = _body(op.namespace, op.key, op.value)
         if known:
-            self._memory.update(known[0].file, body)
+            self._memory.update(known[0], body)
         else:
             self._memory.add(body, name=_name(op.namespace, op.key), type=TYPE)
 
@@ -150,7 +137,8 @@ class ReverieStore(BaseStore):
             and _fits(item.value, op.filter or {})
         ]
         for found, item in fits[op.offset : op.offset + op.limit]:
-            self._set_created(found, item)
+            with lend_memory(self._memory.__project__, say_nothing) as one:
+                _set_created(one, found.file, item)
             score = found.score if op.query else None
             yield SearchItem(
                 item.namespace, item.key, item.value, item.created_at, item.updated_at, score
@@ -163,6 +151,13 @@ class ReverieStore(BaseStore):
         fits = [ns for ns in known if all(_matches(one, ns) for one in wanted)]
         cut = sorted({ns[: op.max_depth] for ns in fits})
         return cut[op.offset : op.offset + op.limit]
+
+
+def _set_created(one: OpenMemory, file: str, item: Item) -> Item:
+    steps = one.store.history.log(file)
+    if steps:
+        item.created_at = datetime.fromtimestamp(steps[0].at, UTC)
+    return item
 
 
 def _name(namespace: tuple[str, ...], key: str) -> str:

@@ -1,11 +1,11 @@
 """What a prompt should hold of a memory: `Memory.context` and `Memory.reminder`.
 
 For a query these are memories and turns of recorded conversations in the order of their rank,
-each in as few bytes as tell its age, until the room is full; then a few lines of the index, and
-how to find more. Without a query it is the index. What says the same stands there once. What is
-untrusted and reads like an instruction is no part of it. All of it stands in one frame, which no
-text in it can close, and no text can pass for another's: only the first line of an excerpt begins
-at the margin.
+each in as few bytes as tell its age, until the room is full; then how to find more. Without a
+query it is the index, and a little of it where a query finds nothing. What says the same stands
+there once. What is untrusted and reads like an instruction is no part of it. All of it stands in
+one frame, which no text in it can close, and no text can pass for another's: only the first line
+of an excerpt begins at the margin.
 """
 
 from __future__ import annotations
@@ -13,21 +13,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-from reverie.errors import InvalidInput, NotFound, StoreError
+from reverie.errors import InvalidInput
 from reverie.light import dataclass
 from reverie.memory.search import age, belongs, search, text_of
 from reverie.memory.values import Found
 from reverie.recall.passages import ROLES, around
 from reverie.recall.ranker import reply_factor
 from reverie.session.open_memory import OpenMemory, lend_memories
-from reverie.store.memory_access import tail
 from reverie.store.project import Project
 from reverie.store.recall.index import SESSIONS, RecallHit
 from reverie.text.format import plural
 from reverie.text.safety import frame, neutralize_markup
 from reverie.text.tokens import terms
-from reverie.topics.entry import INDEX, key_for, title_of
-from reverie.topics.index import SUPERSEDED, Pointer, parse_index
+from reverie.topics.entry import key_for, title_of
 from reverie.topics.manifest import iso_time
 from reverie.topics.trust import Trust, goes_to_review, trust_of
 from reverie.world import Say
@@ -40,8 +38,8 @@ NOTES = 5
 """Memories that join a later message."""
 LOOKED = 100
 """Memories, and as many turns, that are looked at for one prompt."""
-POINTERS = 5
-"""Lines of the index that follow what a query found."""
+FEW = 300
+"""Tokens of the index where a query finds nothing."""
 PAIRED = 5
 """Turns of the best that stand there with what they answer or were answered."""
 _FRAME = 40  # tokens of the frame and of the line that says how to find more
@@ -71,24 +69,17 @@ def context(project: Project, query: str, tokens: int, say: Say) -> str:
         text = "\n\n".join(parts)
         return text if len(parts) > 1 and _tokens(text) <= tokens else ""
     found: list[_Excerpt] = []
-    pointers: list[str] = []
     known = 0
     for one in lend_memories(project, say):
         found += _excerpts(one, query, tokens)
         known += one.index.seen
-        pointers += _newest_pointers(one)
-    room = tokens - _tokens(HEADING) - _FRAME
-    shown = _chosen(found, room)
-    keys = {one.key for one in shown}
-    room -= sum(_tokens(one.line) for one in shown)
-    fitting = [line for line in pointers if not any(f"({key})" in line for key in keys)]
-    listed = _within(fitting[:POINTERS], room - _tokens("Index:"))
-    rows = [*_rows(shown), *(["Index:", *listed] if listed else [])]
-    if not rows:
-        return ""
-    left = known - len(keys - {""})
+    shown = _chosen(found, tokens - _tokens(HEADING) - _FRAME)
+    if not shown:
+        return context(project, "", min(tokens, FEW), say)
+    left = known - len({one.key for one in shown} - {""})
     more = f"{plural(left, 'memory', 'memories')} not shown: search for more." if left > 0 else ""
-    return "\n\n".join(filter(None, (HEADING, frame("\n".join(rows), session=""), more)))
+    rows = frame("\n".join(_rows(shown)), session="")
+    return "\n\n".join(filter(None, (HEADING, rows, more)))
 
 
 def reminder(project: Project, query: str, tokens: int, shown: str, say: Say) -> str:
@@ -218,25 +209,6 @@ def _rows(shown: Sequence[_Excerpt]) -> Iterator[str]:
 
 
 # The index
-
-
-def _newest_pointers(one: OpenMemory) -> list[str]:
-    """The last lines of the index, the newest first."""
-    try:
-        index = parse_index(tail(one.store.folder.files, INDEX))
-    except (NotFound, StoreError):
-        return []
-    newest = [row for row in reversed(index.pointers) if row.key and not _is_superseded(row)]
-    lines = {row.key: index.data[row.start : row.end].decode("utf-8", "replace") for row in newest}
-    return [
-        neutralize_markup(line.strip())
-        for key, line in list(lines.items())[: 3 * POINTERS]
-        if not goes_to_review(one.trust(key), line)
-    ]
-
-
-def _is_superseded(row: Pointer) -> bool:
-    return row.hook.startswith(SUPERSEDED)
 
 
 def _indexes(project: Project, tokens: int, say: Say) -> list[str]:

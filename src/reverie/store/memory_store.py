@@ -360,10 +360,9 @@ class MemoryStore:
 
     def find(self, name: str) -> TopicFile:
         """A memory by its file's name, with or without ending, or by its own name."""
-        if entries.is_topic(name) and self._is_key(name):
-            return self.folder.read(name)
+        keys = self.folder.keys()
         wanted = name.strip().casefold()
-        for key in self.folder.keys():  # noqa: SIM118 - a folder, no dict
+        for key in keys:
             if wanted in (key.casefold(), entries.stem(key).casefold(), f"{key.casefold()}.md"):
                 return self.folder.read(key)
         found = [one for one in self.folder.scan() if one.name.strip().casefold() == wanted]
@@ -375,12 +374,6 @@ class MemoryStore:
             do="List the memories to see their files and names",
             code="ambiguous" if found else "",
         )
-
-    def _is_key(self, name: str) -> bool:
-        try:
-            return self.folder.exists(name)
-        except ReverieError:  # it cannot be a file's name
-            return False
 
     def remove(self, key: str, origin: Origin) -> SavedFile:
         """Remove a memory and its pointer; its versions stay, so it can be undone."""

@@ -79,17 +79,12 @@ class Turns:
         )
         start = (made.lastrowid or 0) << PLACES
         count = 0
-        sizes = {_SAID: [0, 0], _REPLY: [0, 0]}
         for one in passages:
             if count >= 1 << PLACES:
                 break
-            found = terms(one.text)
-            self._add(start + count, one, " ".join(found))
+            self._add(start + count, one, " ".join(terms(one.text)))
             count += 1
-            side = sizes[_side(one.speaker)]
-            side[0] += 1
-            side[1] += len(found)
-        self._count(sizes, 1)
+        self._count_sessions(int(count > 0))
         return count
 
     def _add(self, ident: int, one: Utterance, words: str) -> None:
@@ -99,15 +94,28 @@ class Turns:
             "INSERT INTO turn VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (ident, one.message, one.speaker, one.at, *marks, said, words),
         )
-        index = _side(one.speaker)[1]
-        self._base.execute(
-            f"INSERT INTO {index}_index (rowid, words) VALUES (?, ?)", (ident, words)
-        )
+        self._put_words(ident, one.speaker, words, 1)
         if one.speaker and one.speaker not in ROLES:
             for term in terms(one.speaker)[:1]:
                 self._base.execute(
                     "INSERT OR IGNORE INTO speaker VALUES (?, ?)", (term, one.speaker)
                 )
+
+    def _put_words(self, ident: int, speaker: str, words: str, sign: int) -> None:
+        """Take the words of a turn into the index of its side, or with -1 out of it."""
+        kind, name = _side(speaker)
+        into = f"{name}_index ({name}_index, rowid, words) VALUES ('delete', ?, ?)"
+        into = f"{name}_index (rowid, words) VALUES (?, ?)" if sign > 0 else into
+        self._base.execute(f"INSERT INTO {into}", (ident, words))
+        size = words.count(" ") + 1 if words else 0
+        self._base.execute(
+            "UPDATE total SET texts = texts + ?, body = body + ? WHERE kind = ?",
+            (sign, sign * size, kind),
+        )
+
+    def _count_sessions(self, more: int) -> None:
+        asked = "UPDATE total SET heads = heads + ? WHERE kind = 'transcript'"
+        self._base.execute(asked, (more,))
 
     def remove(self, session: str) -> bool:
         """Take a session out; says whether it was there."""
@@ -120,29 +128,13 @@ class Turns:
         rows = self._base.execute(
             "SELECT id, words, speaker FROM turn WHERE id >= ? AND id < ?", span
         ).fetchall()
-        sizes = {_SAID: [0, 0], _REPLY: [0, 0]}
         for ident, words, speaker in rows:
-            _, index = side = _side(speaker)
-            self._base.execute(
-                f"INSERT INTO {index}_index ({index}_index, rowid, words) VALUES ('delete', ?, ?)",
-                (ident, words),
-            )
-            sizes[side][0] += 1
-            sizes[side][1] += words.count(" ") + 1 if words else 0
+            self._put_words(ident, speaker, words, -1)
         self._base.execute("DELETE FROM turn WHERE id >= ? AND id < ?", span)
         self._base.execute("DELETE FROM vector WHERE file >= ? AND file < ?", span)
         self._base.execute("DELETE FROM file WHERE id = ?", row)
-        self._count(sizes, -1)
+        self._count_sessions(-int(bool(rows)))
         return True
-
-    def _count(self, sizes: Mapping[tuple[str, str], Sequence[int]], sign: int) -> None:
-        for (kind, _), (turns, size) in sizes.items():
-            sessions = int(kind == _SAID[0] and any(count for count, _ in sizes.values()))
-            self._base.execute(
-                "UPDATE total SET texts = texts + ?, body = body + ?, heads = heads + ?"
-                " WHERE kind = ?",
-                (sign * turns, sign * size, sign * sessions, kind),
-            )
 
     def known(self) -> dict[str, FileStamp]:
         rows = self._base.execute(
