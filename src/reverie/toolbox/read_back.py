@@ -380,8 +380,8 @@ def _messages(view: View, wanted: str) -> list[ReferencedText]:
     out: list[ReferencedText] = []
     for entry in view.entries:
         record = entry.record
-        if isinstance(record, UserMessage) and record.origin != "tool":
-            who = "user"
+        if isinstance(record, UserMessage) and any(b.type != "tool_result" for b in record.blocks):
+            who = "tool" if record.origin == "tool" else "user"
         elif isinstance(record, AssistantMessage):
             who = "assistant"
         else:

@@ -37,6 +37,8 @@ from reverie.transcript.records import (
     Sent,
     Usage,
     UserMessage,
+    by_speaker,
+    speaker,
 )
 from reverie.transcript.view import EMPTY
 from reverie.wire.request import Request, render
@@ -405,7 +407,8 @@ class ReplayStage:
         message = UserMessage(tuple(blocks))
         for layer in self.policy.when_added:
             await self._run(layer, message)
-        self.append(message)
+        for said in by_speaker((block, speaker(block)) for block in blocks):
+            self.append(said)
 
     async def _run(self, layer: Layer, coming: UserMessage | None = None) -> None:
         view = expecting(self.view, coming) if coming else self.view

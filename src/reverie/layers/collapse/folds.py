@@ -176,8 +176,8 @@ def _verbatim(view: View) -> frozenset[str] | None:
     out: set[str] = set()
     room = VERBATIM_WORDS
     for entry in reversed(spoken):
-        if isinstance(entry.record, UserMessage) and entry.record.origin != "tool":
-            room -= _tokens(entry)
+        if words := words_of(entry):
+            room -= text_block(words).tokens
             if room < 0:
                 break
             out.add(entry.id)
@@ -264,12 +264,12 @@ class _Part:
             if claude_code.quotes_user(text):
                 mark = "!" if block.call in self.bad else "="
                 yield f"{mark} {told_apart(shorten(text, 4 * PASTE))} {reference(block.call)}"
-        elif record.origin not in ("tool", "interrupted"):
+        elif record.origin != "interrupted":
             yield from said_lines(block, record.origin, entry.id, bytes_per_token)
 
     def shortened(self, entry: Entry) -> list[str]:
         """The beginning of older words, and every order in them."""
-        words = self._words(entry)
+        words = words_of(entry)
         if len(words) <= BEGINNING:
             return [f"<user>{words}</user>"] if words else []
         begin = words[:BEGINNING].rpartition(" ")[0] or words[:BEGINNING]
@@ -277,15 +277,17 @@ class _Part:
         return [f"<user {reference(entry.id)}>{' … '.join([begin, *more])} …</user>"]
 
     def orders(self, entry: Entry) -> list[str]:
-        found = binding(self._words(entry))
+        found = binding(words_of(entry))
         return [f"<user {reference(entry.id)}>… {' … '.join(found)}</user>"] if found else []
 
-    def _words(self, entry: Entry) -> str:
-        record = entry.record
-        if not isinstance(record, UserMessage):
-            return ""
-        found = [user_words(b.get("text"), record.origin) for b in record.blocks]
-        return "\n".join(filter(None, found))
+
+def words_of(entry: Entry) -> str:
+    """The user's words in a message; empty where it has none."""
+    record = entry.record
+    if not isinstance(record, UserMessage):
+        return ""
+    found = [user_words(b.get("text"), record.origin) for b in record.blocks]
+    return "\n".join(filter(None, found))
 
 
 def _changed(paths: Sequence[str]) -> str:
@@ -322,11 +324,8 @@ def _unanswered(view: View, entries: Sequence[Entry]) -> list[str]:
             if any(b.type == "tool_use" for b in record.blocks):
                 continue
             speaker, words = "assistant", texts(record.blocks)
-        elif isinstance(record, UserMessage):
-            found = [user_words(b.get("text"), record.origin) for b in record.blocks]
-            speaker, words = "user", "\n".join(filter(None, found))
         else:
-            continue
+            speaker, words = "user", words_of(entry)
         if not words.strip():
             continue
         if question and speaker == who and worked:
@@ -353,12 +352,9 @@ def replied_to(view: View) -> str:
     for at in range(len(view.entries) - 1, -1, -1):
         entry = view.entries[at]
         record = entry.record
-        if isinstance(record, UserMessage):
-            spoke = spoke or any(
-                b.type == "text" and user_words(b.get("text"), record.origin) for b in record.blocks
-            )
-        elif spoke and isinstance(record, AssistantMessage) and texts(record.blocks):
+        if spoke and isinstance(record, AssistantMessage) and texts(record.blocks):
             return entry.id
+        spoke = spoke or bool(words_of(entry))
     return ""
 
 
