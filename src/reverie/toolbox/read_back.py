@@ -5,9 +5,9 @@ ReadBack: what was stored out of the context, by its reference.
 A reference is the path, key or call id that a stored result was announced with, or
 whatever another source knows. The file is compared with the hash in its record: one that
 was deleted or changed since is said to be so. One answer has at most as many tokens as
-the setting allows; offset and limit read on, a query gives the lines that hold it. Lines have
-the numbers of the file; a very long one comes in parts, read on by column. It
-reads from the session's own project alone, whatever path a text names.
+the setting allows; offset and limit read on, a query gives the lines that have its words. Lines
+have the numbers of the file; a very long one comes in parts, read on by column. It reads from
+the session's own project alone, whatever path a text names.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from reverie.transcript.view import Call, View
 
 LINE = 2_000
 _PARSED = 32 * 1024 * 1024
+_TERM = re.compile(r'"([^"]+)"|([^\s"]+)')  # a phrase, or a word
 _ANNOUNCED = re.compile(r"stored whole in (.+?)\\n")
 
 
@@ -236,24 +237,41 @@ def _half_a_character(data: bytes) -> bytes:
 
 
 def page(title: str, warning: str, file: BinaryIO, wanted: ReadRange) -> str:
-    needle = wanted.query.casefold()
-    rows = [f"[{title}{': ' + warning if warning else ''}]"]
-    used, lines = len(rows[0]), 0
+    """What is wanted of a text, and above it what was looked for. A query's words may stand in any
+    order; where no line has all of them, lines with at least half of them come."""
+    head = f"{title}: {warning}" if warning else title
+    terms = list(dict.fromkeys([(a or b).casefold() for a, b in _TERM.findall(wanted.query)]))
+    told = f"lines with {', '.join(terms)}"
+    rows, lines = _rows(file, wanted, terms, len(terms))
+    if not rows and len(terms) > 1:
+        least = (len(terms) + 1) // 2
+        file.seek(0)
+        rows, lines = _rows(file, wanted, terms, least)
+        told += f"; none has all of them, these have {least} or more"
+    if not rows:
+        what = f"no line holds {', '.join(terms)}" if terms else f"it has {plural(lines, 'line')}"
+        return f"[{head}]\n[nothing: {what}]"
+    return "\n".join([f"[{head}; {told}]" if terms else f"[{head}]", *rows])
+
+
+def _rows(
+    file: BinaryIO, wanted: ReadRange, terms: Sequence[str], least: int
+) -> tuple[list[str], int]:
+    """The lines that hold at least so many of the terms; how many lines were looked at."""
+    rows: list[str] = []
+    used, lines = 0, 0
     for part in _parts(file, min(LINE, wanted.bytes // 2)):
         lines = part.number
         found = part.since(wanted.offset, wanted.column)
-        if found is None or (needle and needle not in found.text.casefold()):
+        if found is None or sum([term in found.text.casefold() for term in terms]) < least:
             continue
         used += len(found.row.encode("utf-8", "replace")) + 1
-        full = wanted.limit is not None and len(rows) > wanted.limit
-        if full or (used > wanted.bytes and len(rows) > 1):
+        full = wanted.limit is not None and len(rows) >= wanted.limit
+        if full or (used > wanted.bytes and rows):
             rows.append(f"[there is more; go on with {_place(found)}]")
             break
         rows.append(found.row)
-    if len(rows) == 1:
-        what = f"no line holds {wanted.query!r}" if needle else f"it has {plural(lines, 'line')}"
-        rows.append(f"[nothing: {what}]")
-    return "\n".join(rows)
+    return rows, lines
 
 
 def _place(part: LinePart) -> str:
@@ -265,8 +283,8 @@ READ_BACK = Tool(
     "ReadBack",
     "Reads back what left the conversation by its reference, such as r:abc123: a call with its "
     "whole result, a message, or a part of the conversation, pictures included. With query, only "
-    "the lines that hold exactly that text, in either case. Lines keep their numbers; about "
-    "8,000 tokens come at once, and offset reads on.",
+    'the lines that have all its words, in any order and case; "in quotes" words stand as they '
+    "are. Lines keep their numbers; about 8,000 tokens come at once, and offset reads on.",
     {
         "type": "object",
         "properties": {
@@ -274,7 +292,7 @@ READ_BACK = Tool(
                 "type": "string",
                 "description": "Such as r:abc123; or a stored path, a call's id",
             },
-            "query": {"type": "string", "description": "Only lines that hold this text"},
+            "query": {"type": "string", "description": "Only lines with these words"},
             "offset": {"type": "integer", "minimum": 1, "description": "The first line"},
             "column": {"type": "integer", "minimum": 1, "description": "Where in a long line"},
             "limit": {"type": "integer", "minimum": 1, "description": "How many lines at most"},

@@ -16,6 +16,8 @@ from typing import Literal, TypeAlias
 
 from reverie.apps.replay.course import FAR, CourseStep, NameNeed, RecordedCourse, words
 from reverie.apps.replay.policies import MEMORY, BoundThinking, Meter, ReplayPolicy
+from reverie.layers.collapse import FOLDED
+from reverie.layers.collapse.folds import blocks_of, covered
 from reverie.layers.session_memory import compaction
 from reverie.providers.costs import SessionBill, fork_usage
 from reverie.session.extraction import trigger
@@ -23,7 +25,7 @@ from reverie.simulator.prompt_cache import Charge
 from reverie.testing import ManualClock, ScriptedModel, world
 from reverie.transcript.blocks import TEXT_BYTES, Block, text_block
 from reverie.transcript.fold import apply, expecting
-from reverie.transcript.mentions import REFERENCE, reference
+from reverie.transcript.mentions import REFERENCE, part_reference, reference
 from reverie.transcript.messages import Message
 from reverie.transcript.records import (
     AssistantMessage,
@@ -398,6 +400,16 @@ class ReplayStage:
             self.stripped += len(record.strips)
         entry = Entry(f"e{self._count}", self.view.leaf, self.clock.time, record)
         self.view = apply(self.view, entry)
+        if isinstance(record, Replaced) and record.reason == FOLDED:
+            self._keep_parts()
+
+    def _keep_parts(self) -> None:
+        """Each folded part is read back whole by the reference at its head."""
+        for item in self.view.items[: self.view.live]:
+            said = covered(self.view, [item]) if item.reason == FOLDED else []
+            if said:
+                whole = "\n".join([words(b) for entry in said for b in blocks_of(entry)])
+                self.stored[part_reference(said[0].id)] = whole
 
     async def add(self, blocks: Sequence[Block]) -> None:
         """The user's words, or the results of a round."""
