@@ -91,7 +91,8 @@ async def test_added_to_a_session(how: str, home: Path, tmp_path: Path) -> None:
         for n in range(1, 40):
             await s.observe(answer(use(n)))
             await s.add(gave(n))
-            text = (await s.prepare()).body()
+            await s.prepare()
+        text = (await s.prepare()).body()
     assert "[folded" in text
     assert text.count(f"<user>{WORDS}</user>") == 1
 

@@ -82,7 +82,7 @@ async def test_what_failed_and_went_well_later_says_so_and_each_command_has_its_
     assert "Failed: Bash make test later ok.\n" in part
     runs = f"make lint passed: 0 issues. {reference('b2')} 00:16; make test passed: 4 passed"
     assert f"Last test runs: {runs} {reference('b3')} 00:16.\n" in part
-    pushed = "pushed 0b2b3c4..1a2b3c4 main -> main"
+    pushed = "pushed 0b2b3c4..1a2b3c4 to main"
     assert f"Commits and pushes: commit 1a2b3c4 on main: Keep the size; {pushed}.\n" in part
 
 

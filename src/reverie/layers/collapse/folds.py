@@ -43,6 +43,7 @@ VERBATIM_SESSION = 250_000  # tokens of a session in which all words of the user
 VERBATIM_WORDS = 6_000  # tokens of the newest that do in a longer one
 BEGINNING = 200  # characters of older words
 SHORTENED = 2_000  # tokens of what is shortened in joined parts, at most
+LEAST_SHORTENED = 1_000  # of it that there is room for where all words of the user stay verbatim
 SEALED_TOKENS = 14_000  # of all that is sealed: lines, parts and these
 
 
@@ -98,7 +99,7 @@ def folded_text(view: View, entries: Sequence[Entry], settings: Settings) -> str
 
 def joined_text(view: View, entries: Sequence[Entry], settings: Settings) -> str:
     """Joined parts: their state, what was said, the older ever shorter, and their calls."""
-    part = _Part(view, entries)
+    part = _Part(view, entries, joined=True)
     bytes_per_token = settings.text_bytes_per_token
     whole = _verbatim(view)
     said = {
@@ -107,10 +108,13 @@ def joined_text(view: View, entries: Sequence[Entry], settings: Settings) -> str
         if isinstance(entry.record, UserMessage) and (whole is None or entry.id in whole)
     }
     others = settings.collapse_log * 7 // 4  # lines, newer parts, and what comes before they fold
-    state, calls = part.text(), part.calls(joined=True)
+    state, calls = part.text(), part.calls()
     room = (SEALED_TOKENS - others) * bytes_per_token - _length([*said.values(), [state], calls])
-    room, left_out = min(room, SHORTENED * bytes_per_token), 0
-    for entry in reversed(entries):
+    least = 0 if whole is not None else LEAST_SHORTENED * bytes_per_token
+    room, left_out = max(least, min(room, SHORTENED * bytes_per_token)), 0
+    # what the user chose from comes first: their choice says nothing without it
+    first = [entry for entry in entries if entry.id in part.picked]
+    for entry in (*reversed(first), *reversed(entries)):
         if entry.id in said:
             continue
         user = isinstance(entry.record, UserMessage)
@@ -153,8 +157,8 @@ def blocks_of(entry: Entry) -> tuple[Block, ...]:
 class _Part(PartState):
     """The state of some messages, and what was said in them."""
 
-    def __init__(self, view: View, entries: Sequence[Entry]) -> None:
-        super().__init__(view, entries)
+    def __init__(self, view: View, entries: Sequence[Entry], *, joined: bool = False) -> None:
+        super().__init__(view, entries, joined=joined)
         self.newest = replied_to(view)
         self.picked = _picked_from(view, entries)
 
@@ -177,7 +181,7 @@ class _Part(PartState):
             if claude_code.quotes_user(text):
                 mark = "!" if block.call in self.bad else "="
                 yield f"{mark} {told_apart(shorten(text, 4 * PASTE))} {reference(block.call)}"
-        elif record.origin != "interrupted":
+        elif record.origin != "interrupted" and (not self.joined or words_of(entry)):  # no notices
             yield from said_lines(block, record.origin, entry.id, bytes_per_token)
 
     def shortened(self, entry: Entry) -> list[str]:

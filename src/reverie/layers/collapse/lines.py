@@ -44,7 +44,7 @@ _RUN = re.compile(
 _FAILING = re.compile(r"^FAIL|\b[1-9]\d* (?:failed|failing)\b")
 _COMMIT = re.compile(r"(?m)^\[([^\s\]]+)(?: \([\w-]+\))? ([0-9a-f]{7,40})\] (.*)$")
 _PUSH = re.compile(
-    r"(?m)^[ +*-]*(\[new (?:branch|tag)\]|[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40}) +(\S+ -> \S+)"
+    r"(?m)^[ +*-]*(\[new (?:branch|tag)\]|[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40}) +\S+ -> (\S+)"
 )
 _STORED, _NAMES = "<persisted-output>", "Names in it: "
 _PATH_KEYS = ("file_path", "path", "notebook_path")
@@ -253,7 +253,7 @@ def git_lines(command: str, text: str) -> list[str]:
     if "git" not in command:
         return []
     made = [f"commit {m[2]} on {m[1]}: {one_line(m[3], SUBJECT)}" for m in _COMMIT.finditer(text)]
-    return made + [f"pushed {m[1]} {m[2]}" for m in _PUSH.finditer(text)]
+    return made + [f"pushed {m[1]} to {m[2]}" for m in _PUSH.finditer(text)]
 
 
 def _last_line(text: str, width: int) -> str:

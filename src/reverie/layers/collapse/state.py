@@ -46,7 +46,8 @@ _TELLING = re.compile(r"[^\W\d_]{5,}")
 class PartState:
     """What happened in some messages, told by what was recorded of it and of what came later."""
 
-    def __init__(self, view: View, entries: Sequence[Entry]) -> None:
+    def __init__(self, view: View, entries: Sequence[Entry], *, joined: bool) -> None:
+        self.joined = joined
         self.made: dict[str, list[Block]] = {}  # calls, by message
         self.bad: set[str] = set()  # calls that failed
         self._failed: dict[str, list[str]] = {}  # what failed, with a mark for each time
@@ -77,30 +78,33 @@ class PartState:
         text = text_of(result.value.get("content"))
         given, about = call.value.get("input"), _about(call)
         bad = failed(call, result, text)
+        command = str(given["command"]) if is_command(call) and isinstance(given, dict) else ""
+        run = one_line(_OUTPUT.sub("", command), SUBJECT)
+        verdict = run_verdict(text, bad=bad) if command else ""
+        if verdict:
+            self._runs.pop(run, None)  # a later one counts, also where another part tells it
         if not bad and about in self._failed:
             self._failed[about][-1] = "later ok"
         if not is_here:
             return
-        when = f"{reference(call.call)} {utc_minute(entry.at)[11:] if entry.at > 0 else ''}".strip()
-        touched = self._touched.pop(about := subject(call), [])
-        self._touched[about] = [*touched, ("!" if bad else "") + reference(call.call)]
-        self._lasting |= {about} if is_command(call) or path_of(given) else set()
+        ref, at = reference(call.call), utc_minute(entry.at)[11:] if entry.at > 0 else ""
+        when = f"{ref} {at}".rstrip()
+        if verdict:
+            self._runs[run] = f"{run} {verdict} {when}"
+        self._git += git_lines(command, text)
+        touched = self._touched.pop(subject(call), [])
+        self._touched[subject(call)] = [*touched, f"!{ref}" if bad else ref]
+        self._lasting |= {subject(call)} if command or path_of(given) else set()
         if bad:
             self.bad.add(call.call)
-            self._failed.setdefault(_about(call), []).append(when)
+            refused = "refused by the user " if claude_code.quotes_user(text) else ""
+            self._failed.setdefault(about, []).append(refused + when)
             if call.get("name") == claude_code.ASKS and "(No answer provided)" in text:
                 self._asked.append((entry.id, one_line(_first_question(given), QUESTION)))
         else:
             for path in written_paths(given):
                 self._changed.pop(path, None)
                 self._changed[path] = None
-        if is_command(call):
-            command = str(given.get("command")) if isinstance(given, dict) else ""
-            if verdict := run_verdict(text, bad=bad):
-                asked = one_line(_OUTPUT.sub("", command), SUBJECT)
-                self._runs.pop(asked, None)
-                self._runs[asked] = f"{asked} {verdict} {when}"
-            self._git += git_lines(command, text)
 
     def text(self) -> str:
         """The state, a line for each kind; kinds of which there is nothing are left out."""
@@ -121,15 +125,15 @@ class PartState:
         if others := sum(map(len, list(self._failed.values())[:-LISTED])):
             yield f"{others} others"
 
-    def calls(self, *, joined: bool = False) -> list[str]:
+    def calls(self) -> list[str]:
         """The calls by what they touched last, each with its newest references; once parts are
         joined only files and commands, the files by their folders."""
-        kept = {a: r for a, r in self._touched.items() if not joined or a in self._lasting}
+        kept = {a: r for a, r in self._touched.items() if not self.joined or a in self._lasting}
         shown = dict(list(kept.items())[-SUBJECTS:])
         out = [CALLS] if shown else []
         if shown and len(self._touched) > len(shown):
             out.append(f"[{len(self._touched) - len(shown)} others]")
-        paths = [about for about in shown if joined and about.startswith("/")]
+        paths = [about for about in shown if self.joined and about.startswith("/")]
         for folder, names in folders(paths):
             out += [f"in {folder}:"] if folder else []
             out += [_newest(name, shown.pop(path)) for path, name in names]
