@@ -38,9 +38,10 @@ RUN_AT = 3_000  # characters at its end that are searched for the end of a test 
 RUN = 160  # characters of the line that tells it
 SUBJECT = 72  # of a commit
 _RUN = re.compile(
-    r"(?m)^.*\b\d+ (?:passed|failed|passing|failing)\b.*$|^Ran \d+ tests? .*$|^(?:ok|FAIL)\s+\S+.*$"
-    r"|^.{0,80}\b(?:0|[Nn]o) (?:issues|errors|problems)\b.*$|^All checks passed.*$"
+    r"\b\d+ (?:passed|failed|passing|failing)\b|^Ran \d+ tests? |^(?:ok|FAIL)\s+\S"
+    r"|\b(?:0|[Nn]o) (?:issues|errors|problems)\b|^All checks passed"
 )
+_RUN_WORDS = (" pass", " fail", "\nRan ", "\nok", "\nFAIL", " issues", " errors", " problems")
 _FAILING = re.compile(r"^FAIL|\b[1-9]\d* (?:failed|failing)\b")
 _COMMIT = re.compile(r"(?m)^\[([^\s\]]+)(?: \([\w-]+\))? ([0-9a-f]{7,40})\] (.*)$")
 _PUSH = re.compile(
@@ -242,7 +243,10 @@ def failure_lines(text: str) -> Iterator[str]:
 def run_verdict(text: str, *, bad: bool = False) -> str:
     """How a run of tests or checks ended, in a word, and the line that tells it; empty where a
     text is of none."""
-    found = [m.group().strip(" =\t") for m in _RUN.finditer(text[-RUN_AT:])]
+    end = "\n" + text[-RUN_AT:]
+    if not any(map(end.__contains__, _RUN_WORDS)):
+        return ""
+    found = [line.strip(" =\t") for line in end.split("\n") if _RUN.search(line)]
     failing = [line for line in found if _FAILING.search(line)]
     word = "failed" if bad or failing else "passed"
     return f"{word}: {one_line((failing or found)[-1], RUN)}" if found else ""

@@ -70,41 +70,57 @@ class PartState:
             elif isinstance(record, UserMessage):
                 for block in record.blocks:
                     if block.type == "tool_result" and block.call in calls:
-                        self._take(calls[block.call], block, entry, is_here=entry.id in inside)
+                        if entry.id in inside:
+                            self._take(calls[block.call], block, entry)
+                        elif self._failed or self._runs:
+                            self._take_later(calls[block.call], block)
         self._asked += _unanswered(view, entries)
         self._asked = [(at, told) for at, told in self._asked if not _is_touched(view, at, told)]
 
-    def _take(self, call: Block, result: Block, entry: Entry, *, is_here: bool) -> None:
+    def _take(self, call: Block, result: Block, entry: Entry) -> None:
         text = text_of(result.value.get("content"))
-        given, about = call.value.get("input"), _about(call)
-        bad = failed(call, result, text)
-        command = str(given["command"]) if is_command(call) and isinstance(given, dict) else ""
-        run = one_line(_OUTPUT.sub("", command), SUBJECT)
-        verdict = run_verdict(text, bad=bad) if command else ""
-        if verdict:
-            self._runs.pop(run, None)  # a later one counts, also where another part tells it
-        if not bad and about in self._failed:
-            self._failed[about][-1] = "later ok"
-        if not is_here:
-            return
+        given, about = call.value.get("input"), subject(call)
         ref, at = reference(call.call), utc_minute(entry.at)[11:] if entry.at > 0 else ""
         when = f"{ref} {at}".rstrip()
-        if verdict:
-            self._runs[run] = f"{run} {verdict} {when}"
-        self._git += git_lines(command, text)
-        touched = self._touched.pop(subject(call), [])
-        self._touched[subject(call)] = [*touched, f"!{ref}" if bad else ref]
-        self._lasting |= {subject(call)} if command or path_of(given) else set()
-        if bad:
-            self.bad.add(call.call)
-            refused = "refused by the user " if claude_code.quotes_user(text) else ""
-            self._failed.setdefault(about, []).append(refused + when)
-            if call.get("name") == claude_code.ASKS and "(No answer provided)" in text:
-                self._asked.append((entry.id, one_line(_first_question(given), QUESTION)))
-        else:
+        bad = failed(call, result, text)
+        self._touched[about] = [*self._touched.pop(about, []), f"!{ref}" if bad else ref]
+        if path_of(given):
+            self._lasting.add(about)
+        if is_command(call):
+            self._lasting.add(about)
+            command = _command(given)
+            if verdict := run_verdict(text, bad=bad):
+                self._runs.pop(run := _run(command), None)
+                self._runs[run] = f"{run} {verdict} {when}"
+            self._git += git_lines(command, text)
+        if not bad:
+            self._repaired(call)
             for path in written_paths(given):
                 self._changed.pop(path, None)
                 self._changed[path] = None
+            return
+        self.bad.add(call.call)
+        refused = "refused by the user " if claude_code.quotes_user(text) else ""
+        self._failed.setdefault(_about(call), []).append(refused + when)
+        if call.get("name") == claude_code.ASKS and "(No answer provided)" in text:
+            self._asked.append((entry.id, one_line(_first_question(given), QUESTION)))
+
+    def _take_later(self, call: Block, result: Block) -> None:
+        """What came behind the part: it may have repaired what failed here, or run again what
+        ran here, and then another part tells it."""
+        given = call.value.get("input")
+        run = is_command(call) and _run(_command(given)) in self._runs
+        if run or _about(call) in self._failed:
+            text = text_of(result.value.get("content"))
+            bad = failed(call, result, text)
+            if not bad:
+                self._repaired(call)
+            if run and run_verdict(text, bad=bad):
+                del self._runs[_run(_command(given))]
+
+    def _repaired(self, call: Block) -> None:
+        if self._failed and (times := self._failed.get(_about(call))):
+            times[-1] = "later ok"
 
     def text(self) -> str:
         """The state, a line for each kind; kinds of which there is nothing are left out."""
@@ -235,6 +251,15 @@ def subject(call: Block) -> str:
     first = next(iter(given.values()), "") if isinstance(given, dict) else ""
     told = one_line(first if isinstance(first, str) else text_of(first), SUBJECT)
     return f"{call.get('name')} {told}".rstrip()
+
+
+def _command(given: Json) -> str:
+    return str(given.get("command")) if isinstance(given, dict) else ""
+
+
+def _run(command: str) -> str:
+    """A command by what it runs, wherever its output goes."""
+    return one_line(_OUTPUT.sub("", command), SUBJECT)
 
 
 def _about(call: Block) -> str:
