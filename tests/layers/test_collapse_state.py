@@ -89,7 +89,8 @@ async def test_what_failed_and_went_well_later_says_so_and_each_command_has_its_
 async def test_an_answer_that_the_user_chose_from_keeps_its_list():
     options = [f"{n}. Option {n} with engine_{n}: " + "for a reason " * 20 for n in range(1, 4)]
     answer = "There are three ways.\n\n" + "\n".join(options) + "\n\nWhich one?"
-    for reply, kept in (("do 2", True), ("I think that " + "we have to see " * 9, False)):
+    longer = "we have to see the others too " * 7
+    for reply, kept in (("do 2", True), (f"{longer} let us do 2", True), (longer, False)):
         going = Running(SMALL)
         await going.add(text_block("How?"))
         await going.answer((text_block(answer),))

@@ -13,11 +13,13 @@ and of older words the beginning.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from reverie.layers.collapse.lines import (
     FOLDED,
     PASTE,
+    counted,
     frame_lines,
     of_assistant,
     said_lines,
@@ -39,6 +41,8 @@ PARTS_SHARE = 2  # newer parts may have this part of what lines may have; then t
 FOLDED_SAID = 300  # characters of an answer in a part
 JOINED_SAID = 160  # the same once parts are joined
 PICK = 12  # words of a reply to an answer that keeps its list for it
+REPLY = 40  # the same where the answer ends in a question
+_MARKER = re.compile(r"\b(?:[1-9]\d?|[A-Z])\b")  # how people name an item
 VERBATIM_SESSION = 250_000  # tokens of a session in which all words of the user stay verbatim
 VERBATIM_WORDS = 6_000  # tokens of the newest that do in a longer one
 BEGINNING = 200  # characters of older words
@@ -199,17 +203,26 @@ class _Part(PartState):
 
 
 def _picked_from(view: View, entries: Sequence[Entry]) -> set[str]:
-    """Answers to which the user's next words are few: a choice, a number, a yes. What they choose
-    from stands in the list of the answer."""
+    """Answers that the user's next words choose from. What they mean stands in its list."""
     out: set[str] = set()
-    answer = ""
+    answer, text = "", ""
     for entry in view.entries.since(view.entries.place(entries[0].id) or 0) if entries else ():
         if isinstance(entry.record, AssistantMessage):
-            answer = entry.id if texts(entry.record.blocks) else answer
+            if said := texts(entry.record.blocks):
+                answer, text = entry.id, said
         elif answer and (words := words_of(entry)):
-            out |= {answer} if len(words.split()) <= PICK else set()
+            out |= {answer} if is_pick(words, text) else set()
             answer = ""
     return out
+
+
+def is_pick(words: str, answer: str) -> bool:
+    """Whether words choose from an answer: they are few, answer its question, or name one of its
+    counted items."""
+    count = len(words.split())
+    if count <= PICK or (count <= REPLY and answer.rstrip(" \n*_`").endswith("?")):
+        return True
+    return not counted(answer).isdisjoint(_MARKER.findall(words))
 
 
 def replied_to(view: View) -> str:

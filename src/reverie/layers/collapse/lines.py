@@ -310,8 +310,9 @@ PASTE_NAMES = 1_500
 ASIDE = 300  # characters of a text that no user typed
 ITEM = 100  # characters of a list item in a cut answer that somebody chose from
 ITEMS = 12  # of these, at most
-_ITEM = re.compile(
-    r"(?m)^[ \t]{0,4}(?:[-*+•]|#{1,4}|(?P<count>\(?\w{1,2}[.):])|\*\*(?=\S))[ \t]*\S.*$"
+_ITEM = re.compile(  # a line that is counted, listed, a heading, or begins in bold
+    r"(?m)^[ \t]{0,4}(?:(?:[-*+•][ \t]|#{1,4}[ \t])?\*{0,2}(?P<count>\(?(?:\d{1,2}|[A-Za-z])[.):])"
+    r"|[-*+•]|#{1,4}|\*\*(?=\S))[ \t]*\S.*$"
 )
 _SPACE = re.compile(r"\s+")
 _BREAK = re.compile(r"\W+")  # where words are not parted by spaces
@@ -385,6 +386,11 @@ def shorten(text: str, limit: int, *, items: bool = False) -> str:
     shown = [one_line(m.group(), ITEM) for m in cut[:ITEMS]]
     rest = [f"… {foot.lstrip()}"] if foot.strip() else []
     return "\n".join([head.rstrip() + between, *shown, *rest])
+
+
+def counted(text: str) -> set[str]:
+    """The numbers and letters by which a text counts its list items."""
+    return {m["count"].strip("(.):") for m in _ITEM.finditer(text) if m["count"]}
 
 
 def in_passing(text: str, limit: int = SAID) -> str:

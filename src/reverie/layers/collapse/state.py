@@ -53,7 +53,7 @@ class PartState:
         self._failed: dict[str, list[str]] = {}  # what failed, with a mark for each time
         self._changed: dict[str, None] = {}
         self._touched: dict[str, list[str]] = {}
-        self._lasting: set[str] = set()  # of these, files and commands
+        self._lasting: set[str] = set()  # of these, what changed something, failed, or ran tests
         self._runs: dict[str, str] = {}
         self._git: list[str] = []
         self._asked: list[tuple[str, str]] = []  # the message behind which it is open, the question
@@ -84,15 +84,16 @@ class PartState:
         when = f"{ref} {at}".rstrip()
         bad = failed(call, result, text)
         self._touched[about] = [*self._touched.pop(about, []), f"!{ref}" if bad else ref]
-        if path_of(given):
-            self._lasting.add(about)
+        verdict, git = "", list[str]()
         if is_command(call):
-            self._lasting.add(about)
             command = _command(given)
             if verdict := run_verdict(text, bad=bad):
                 self._runs.pop(run := _run(command), None)
                 self._runs[run] = f"{run} {verdict} {when}"
-            self._git += git_lines(command, text)
+            git = git_lines(command, text)
+            self._git += git
+        if bad or verdict or git or written_paths(given):
+            self._lasting.add(about)
         if not bad:
             self._repaired(call)
             for path in written_paths(given):
@@ -143,7 +144,7 @@ class PartState:
 
     def calls(self) -> list[str]:
         """The calls by what they touched last, each with its newest references; once parts are
-        joined only files and commands, the files by their folders."""
+        joined only what changed something, failed, or ran tests; files by their folders."""
         kept = {a: r for a, r in self._touched.items() if not self.joined or a in self._lasting}
         shown = dict(list(kept.items())[-SUBJECTS:])
         out = [CALLS] if shown else []
