@@ -48,7 +48,7 @@ async def test_a_part_tells_what_changed_failed_passed_and_was_left_open():
     edit, run = reference("e2"), reference("b1")
     assert head.startswith("[folded ")
     assert state[:4] == [
-        "Changed: in /srv/app: src/cache.py, doc/new.md.",
+        "Changed: in /srv/app/src: cache.py; in /srv/app/doc: new.md.",
         f"Failed: Edit cache.py {edit} 00:16 (2), Bash pytest tests/ {run} 00:16.",
         f"Last test runs: pytest tests/ failed: 6 failed, 16 passed in 2.10s {run} 00:16.",
         "Asked and not answered: Which tests cover it?.",
@@ -111,7 +111,7 @@ async def test_joined_parts_keep_the_references_of_their_calls():
             await going.add(result(ident, "updated " * 40), origin="tool")
         await going.rounds(["more " * 100] * 6, "go on")
     first = next(i for i in going.view.items if i.reason == FOLDED).pieces[-1].block.text
-    assert "in /srv/app/src:\none.py r:" in first
+    assert "\n/srv/app/src/one.py r:" in first
     assert " older)\n" in first
 
 

@@ -237,41 +237,28 @@ def _half_a_character(data: bytes) -> bytes:
 
 
 def page(title: str, warning: str, file: BinaryIO, wanted: ReadRange) -> str:
-    """What is wanted of a text, and above it what was looked for. A query's words may stand in any
-    order; where no line has all of them, lines with at least half of them come."""
-    head = f"{title}: {warning}" if warning else title
-    terms = list(dict.fromkeys([(a or b).casefold() for a, b in _TERM.findall(wanted.query)]))
-    told = f"lines with {', '.join(terms)}"
-    rows, lines = _rows(file, wanted, terms, len(terms))
-    if not rows and len(terms) > 1:
-        least = (len(terms) + 1) // 2
-        file.seek(0)
-        rows, lines = _rows(file, wanted, terms, least)
-        told += f"; none has all of them, these have {least} or more"
-    if not rows:
-        what = f"no line holds {', '.join(terms)}" if terms else f"it has {plural(lines, 'line')}"
-        return f"[{head}]\n[nothing: {what}]"
-    return "\n".join([f"[{head}; {told}]" if terms else f"[{head}]", *rows])
-
-
-def _rows(
-    file: BinaryIO, wanted: ReadRange, terms: Sequence[str], least: int
-) -> tuple[list[str], int]:
-    """The lines that hold at least so many of the terms; how many lines were looked at."""
-    rows: list[str] = []
-    used, lines = 0, 0
+    """What is wanted of a text, and above it what was looked for: the words of a query stand in a
+    line in any order."""
+    terms = [(phrase or word).casefold() for phrase, word in _TERM.findall(wanted.query)]
+    told = ", ".join(terms)
+    about = (": " + warning if warning else "") + (f"; lines with {told}" if terms else "")
+    rows = [f"[{title}{about}]"]
+    used, lines = len(rows[0]), 0
     for part in _parts(file, min(LINE, wanted.bytes // 2)):
         lines = part.number
         found = part.since(wanted.offset, wanted.column)
-        if found is None or sum([term in found.text.casefold() for term in terms]) < least:
+        if found is None or not all(term in found.text.casefold() for term in terms):
             continue
         used += len(found.row.encode("utf-8", "replace")) + 1
-        full = wanted.limit is not None and len(rows) >= wanted.limit
-        if full or (used > wanted.bytes and rows):
+        full = wanted.limit is not None and len(rows) > wanted.limit
+        if full or (used > wanted.bytes and len(rows) > 1):
             rows.append(f"[there is more; go on with {_place(found)}]")
             break
         rows.append(found.row)
-    return rows, lines
+    if len(rows) == 1:
+        what = f"no line holds all of {told}" if terms else f"it has {plural(lines, 'line')}"
+        rows.append(f"[nothing: {what}]")
+    return "\n".join(rows)
 
 
 def _place(part: LinePart) -> str:

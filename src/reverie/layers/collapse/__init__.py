@@ -105,15 +105,9 @@ async def seal(view: View, world: World) -> Sequence[Record]:
     out: list[Record] = [record]
     for some in filter(None, (joined_parts(view, settings, gone[0]), gone)):
         shown = intro if head in [i.id for i in some] else None
-        made = fold(view, some, shown, settings, await _summary(some, world))
+        made = fold(view, some, shown, settings, await summarize_lines(some, world))
         out += [made] if made is not None else []
     return out
-
-
-async def _summary(gone: Sequence[Item], world: World) -> str:
-    if world.summariser is None:
-        return ""
-    return await summarize_lines(gone, world)
 
 
 def _is_live(item: Item) -> bool:
@@ -289,12 +283,12 @@ HEADING = "[What was decided and what is open, in a model's words]"
 
 async def summarize_lines(items: Sequence[Item], world: World) -> str:
     """What a model says of these lines; nothing where there is none, or it says nothing of use."""
+    if world.summariser is None or world.ask is None:
+        return ""
     import anyio
 
     from reverie.secrets.scanner import remove_secrets
 
-    if world.summariser is None or world.ask is None:
-        return ""
     answer = ""
     with anyio.move_on_after(SECONDS):
         try:

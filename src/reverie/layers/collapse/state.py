@@ -8,8 +8,7 @@ touched. All of it is read from what was recorded. Where that does not tell, not
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Iterator, Mapping, Sequence
 
 from reverie.layers.collapse.lines import (
     failed,
@@ -70,32 +69,36 @@ class PartState:
             elif isinstance(record, UserMessage):
                 for block in record.blocks:
                     if block.type == "tool_result" and block.call in calls:
-                        if entry.id in inside:
-                            self._take(calls[block.call], block, entry)
-                        elif self._failed or self._runs:
-                            self._take_later(calls[block.call], block)
+                        self._take(calls[block.call], block, entry, is_here=entry.id in inside)
         self._asked += _unanswered(view, entries)
         self._asked = [(at, told) for at, told in self._asked if not _is_touched(view, at, told)]
 
-    def _take(self, call: Block, result: Block, entry: Entry) -> None:
+    def _take(self, call: Block, result: Block, entry: Entry, *, is_here: bool) -> None:
+        before = self._failed.get(_about(call)) if self._failed else None
+        if not is_here and not before:
+            return  # what came behind the part may only have repaired what failed here
         text = text_of(result.value.get("content"))
+        bad = failed(call, result, text)
+        if before and not bad:
+            before[-1] = "later ok"
+        if not is_here:
+            return
         given, about = call.value.get("input"), subject(call)
         ref, at = reference(call.call), utc_minute(entry.at)[11:] if entry.at > 0 else ""
         when = f"{ref} {at}".rstrip()
-        bad = failed(call, result, text)
         self._touched[about] = [*self._touched.pop(about, []), f"!{ref}" if bad else ref]
         verdict, git = "", list[str]()
         if is_command(call):
-            command = _command(given)
+            command = str(given.get("command")) if isinstance(given, dict) else ""
             if verdict := run_verdict(text, bad=bad):
-                self._runs.pop(run := _run(command), None)
+                run = one_line(_OUTPUT.sub("", command), SUBJECT)
+                self._runs.pop(run, None)
                 self._runs[run] = f"{run} {verdict} {when}"
             git = git_lines(command, text)
             self._git += git
         if bad or verdict or git or written_paths(given):
             self._lasting.add(about)
         if not bad:
-            self._repaired(call)
             for path in written_paths(given):
                 self._changed.pop(path, None)
                 self._changed[path] = None
@@ -105,23 +108,6 @@ class PartState:
         self._failed.setdefault(_about(call), []).append(refused + when)
         if call.get("name") == claude_code.ASKS and "(No answer provided)" in text:
             self._asked.append((entry.id, one_line(_first_question(given), QUESTION)))
-
-    def _take_later(self, call: Block, result: Block) -> None:
-        """What came behind the part: it may have repaired what failed here, or run again what
-        ran here, and then another part tells it."""
-        given = call.value.get("input")
-        run = is_command(call) and _run(_command(given)) in self._runs
-        if run or _about(call) in self._failed:
-            text = text_of(result.value.get("content"))
-            bad = failed(call, result, text)
-            if not bad:
-                self._repaired(call)
-            if run and run_verdict(text, bad=bad):
-                del self._runs[_run(_command(given))]
-
-    def _repaired(self, call: Block) -> None:
-        if self._failed and (times := self._failed.get(_about(call))):
-            times[-1] = "later ok"
 
     def text(self) -> str:
         """The state, a line for each kind; kinds of which there is nothing are left out."""
@@ -144,23 +130,16 @@ class PartState:
 
     def calls(self) -> list[str]:
         """The calls by what they touched last, each with its newest references; once parts are
-        joined only what changed something, failed, or ran tests; files by their folders."""
+        joined only what changed something, failed, or ran tests."""
         kept = {a: r for a, r in self._touched.items() if not self.joined or a in self._lasting}
         shown = dict(list(kept.items())[-SUBJECTS:])
         out = [CALLS] if shown else []
         if shown and len(self._touched) > len(shown):
             out.append(f"[{len(self._touched) - len(shown)} others]")
-        paths = [about for about in shown if self.joined and about.startswith("/")]
-        for folder, names in folders(paths):
-            out += [f"in {folder}:"] if folder else []
-            out += [_newest(name, shown.pop(path)) for path, name in names]
-        return out + [_newest(about, refs) for about, refs in shown.items()]
-
-
-def _newest(about: str, refs: Sequence[str]) -> str:
-    older = len(refs) - REFERENCES
-    told = f" ({older} older)" if older > 0 else ""
-    return f"{about} {' '.join(refs[-REFERENCES:])}{told}"
+        for about, refs in shown.items():
+            older = f" ({len(refs) - REFERENCES} older)" if len(refs) > REFERENCES else ""
+            out.append(f"{about} {' '.join(refs[-REFERENCES:])}{older}")
+        return out
 
 
 # --- questions
@@ -254,15 +233,6 @@ def subject(call: Block) -> str:
     return f"{call.get('name')} {told}".rstrip()
 
 
-def _command(given: Json) -> str:
-    return str(given.get("command")) if isinstance(given, dict) else ""
-
-
-def _run(command: str) -> str:
-    """A command by what it runs, wherever its output goes."""
-    return one_line(_OUTPUT.sub("", command), SUBJECT)
-
-
 def _about(call: Block) -> str:
     """What failed: the tool and its file, or the command; without the signs that part a list."""
     path = path_of(call.value.get("input"))
@@ -270,33 +240,13 @@ def _about(call: Block) -> str:
     return about.replace("...", "…").replace(", ", " ").replace(". ", " ").rstrip(".")
 
 
-def folders(paths: Iterable[str]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Paths by folders that hold most of what is above them: each with its name in there."""
-    found: list[tuple[list[str], list[str]]] = []
-    for path in paths:
-        parts = path.split("/")[:-1]
-        for n, (folder, inside) in enumerate(found):
-            pairs = takewhile(lambda pair: pair[0] == pair[1], zip(folder, parts, strict=False))
-            common = [part for part, _ in pairs]
-            if 2 * len(common) > max(len(folder), len(parts)):
-                found[n] = common, [*inside, path]
-                break
-        else:
-            found.append((parts, [path]))
-    out: list[tuple[str, list[tuple[str, str]]]] = []
-    for folder, inside in found:
-        shared = "/".join(folder) if len(inside) > 1 else ""
-        skip = len(shared) + 1 if shared else 0
-        out.append((shared, [(path, path[skip:]) for path in inside]))
-    return out
-
-
 def by_folder(paths: Sequence[str]) -> str:
-    """Paths by the folders they share, the newest at the end."""
+    """Paths by their folders, the newest at the end."""
     shown = paths[-LISTED:]
-    more = f"{len(paths) - len(shown)} others, " if len(paths) > len(shown) else ""
-    told = [
-        (f"in {folder}: " if folder else "") + ", ".join([name for _, name in names])
-        for folder, names in folders(shown)
-    ]
-    return more + "; ".join(told)
+    folders: dict[str, list[str]] = {}
+    for path in shown:
+        folder, _, name = path.rpartition("/")
+        folders.setdefault(folder, []).append(name)
+    told = [f"in {folder}: {', '.join(names)}" for folder, names in folders.items()]
+    more = [f"{len(paths) - len(shown)} others"] if len(paths) > len(shown) else []
+    return "; ".join([*more, *told])
