@@ -33,15 +33,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 READ_BACK = "read_back"
 DESCRIPTION = (
     "Reads back what left the conversation to keep it small, by the reference that stands in "
-    "its place (such as r:abc123). With query, only the lines that hold that text. Long ones "
-    "come in parts."
+    "its place (such as r:abc123). With query, only the lines that have all its words. "
+    "Long ones come in parts."
 )
 SCHEMA: Mapping[str, Any] = MappingProxyType(
     {
         "type": "object",
         "properties": {
             "reference": {"type": "string", "description": "Such as r:abc123"},
-            "query": {"type": "string", "description": "Only lines that hold this text"},
+            "query": {"type": "string", "description": "Only lines with these words"},
             "offset": {"type": "integer", "minimum": 1, "description": "The first line"},
             "column": {"type": "integer", "minimum": 1, "description": "Where in a long line"},
             "limit": {"type": "integer", "minimum": 1, "description": "How many lines at most"},
