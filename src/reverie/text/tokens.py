@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 
 from reverie.light import dataclass, pattern
 from reverie.text.safety import strip
@@ -178,7 +179,8 @@ def _terms(text: str) -> Iterator[str]:
             yield from _word(run)
 
 
-def _word(run: str) -> Iterator[str]:
+@lru_cache(maxsize=1 << 16)
+def _word(run: str) -> tuple[str, ...]:
     """A word, or the parts of an identifier and the identifier without its joints."""
     plain = (
         _SHORT.sub("", run).replace("'", "").replace("’", "") if _APOSTROPHE.search(run) else run
@@ -187,12 +189,10 @@ def _word(run: str) -> Iterator[str]:
     if (lower != plain or not plain.isalpha()) and not _PLAIN.fullmatch(plain):
         parts = [part.casefold() for part in _PART.findall(plain)]
         if len(parts) > 1:
-            yield from (stem(part[:LONGEST]) for part in parts if _tells(part))
-            yield lower.replace("_", "")[:LONGEST]
-            return
+            stems = [stem(part[:LONGEST]) for part in parts if _tells(part)]
+            return (*stems, lower.replace("_", "")[:LONGEST])
         lower = lower.strip("_")
-    if _tells(lower):
-        yield stem(lower[:LONGEST])
+    return (stem(lower[:LONGEST]),) if _tells(lower) else ()
 
 
 def _tells(word: str) -> bool:

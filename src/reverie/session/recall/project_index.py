@@ -42,10 +42,12 @@ from reverie.world import Notice, Say, say_nothing
 if TYPE_CHECKING:
     from reverie.providers.embeddings import EndpointEmbeddings
 
+REHEARSED = "What was said about this last week?"
 LOOKED = 20
 """Memories of a turn that are looked at closely."""
-QUICK = 0.01
-"""Seconds that bringing the index up to date may take in front of a search."""
+QUICK, FEW = 0.01, 500
+"""Seconds that bringing the index up to date may take in front of a search; and memories of which
+it is taken to be quick before it was tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ class MemoryIndex:
         self._header_lines = settings.recall_header_lines
         self._say = say
         self._now = now
-        self._model = model or partial(local_model, settings, say)
+        self._load_model = model or partial(local_model, settings, say)
+        self._model: LocalModel | None = None  # loaded beside looks, never in front of one
         self._index: RecallIndex | None = None
         self._closed = False
         self._users = 0
@@ -139,7 +142,8 @@ class MemoryIndex:
         with self.opened() as index:
             if not self._is_slow:
                 self.refresh()
-            model = self._model()
+            self._seen = self._seen or index.count
+            model = self._model
             meant = meanings(model, text, now) if model is not None else []
             begun = index.begun
             hits = index.about(text, now, k=LOOKED, exclude=without, meanings=meant)
@@ -147,6 +151,13 @@ class MemoryIndex:
                 self.refresh()
                 hits = index.about(text, now, k=LOOKED, exclude=without, meanings=meant)
         return RankedMemories(self._seen, tuple(hits))
+
+    def rehearse(self, now: float) -> RankedMemories:
+        """A look whose answer nobody takes: the newest memory, and everything loaded."""
+        self._looking = True
+        with self.opened() as index:
+            index.about(REHEARSED, now, k=1)
+            return RankedMemories(0, tuple(index.newest(1)))
 
     def alone(self, at: float) -> bool:
         """Whether at most one memory's file is of this time, and not many of a checkout or copy."""
@@ -159,17 +170,20 @@ class MemoryIndex:
     @property
     def _is_slow(self) -> bool:
         """Whether a refresh takes too long to do in front of a look."""
-        return self._took is not None and self._took > QUICK
+        if self._took is not None:
+            return self._took > QUICK
+        with self.opened() as index:
+            return index.count > FEW
 
     def settle(self) -> None:
         """Beside a look: what is too slow to do in front of it."""
         with self.opened() as index:
             self._looking = False
-            if self._took is None or self._took > QUICK:
+            if self._is_slow or self._took is None:
                 self.refresh()
-            model = self._model()
-            if model is not None:
-                fill(index, model)
+            self._model = self._load_model()
+            if self._model is not None:
+                fill(index, self._model)
 
     def search(
         self,
@@ -189,7 +203,7 @@ class MemoryIndex:
                 self.refresh()
             if "transcript" in kinds:
                 index.refresh_transcripts(self.transcripts)
-            model = self._model() if meaning is None else None
+            model = self._load_model() if meaning is None else None
             if model is not None:
                 fill(index, model, kinds)
                 (vector,) = model.encode([text])
