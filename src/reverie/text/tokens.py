@@ -147,6 +147,15 @@ def terms(text: str) -> list[str]:
     return list(_german(plain)) if is_german(text) else plain
 
 
+def word_forms(text: str, *, is_german: bool) -> dict[str, tuple[str, ...]]:
+    """The words of a query, each by its term, with the others that texts may have it by."""
+    found = dict.fromkeys(_terms(fold_accents(text)), ())
+    if not is_german:
+        return found
+    words = ((term, german(term)) for term in found if term not in GERMAN)
+    return {stemmed: () if stemmed == term else (term,) for term, stemmed in words}
+
+
 def _german(found: list[str]) -> Iterator[str]:
     for term in found:
         if term not in GERMAN:

@@ -33,6 +33,7 @@ from reverie.store.memory_folder import MemoryFolder
 from reverie.store.memory_store import MemoryStore
 from reverie.store.project import Project
 from reverie.store.recall.index import INDEX_NAME, HitKind, RecallHit, RecallIndex
+from reverie.store.recall.memories import folder_time
 from reverie.text.dates import relative
 from reverie.topics.entry import TopicFile, decode_text
 from reverie.topics.times import file_time, files_copied, line_times
@@ -48,6 +49,10 @@ LOOKED = 20
 QUICK, FEW = 0.01, 500
 """Seconds that bringing the index up to date may take in front of a search; and memories of which
 it is taken to be quick before it was tried."""
+
+
+AGAIN = 10.0
+"""Times what a slow refresh takes, until the next one in front of a search looks at each file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,8 @@ class MemoryIndex:
         self._looking = False  # a look has begun that `settle` ends
         self._opening = threading.Lock()
         self._took: float | None = None
+        self._ended = 0.0
+        self._folders: Mapping[str, int] = {}
         self._seen = 0
 
     @classmethod
@@ -132,9 +139,16 @@ class MemoryIndex:
         """Bring the index up to date with the memory folder."""
         start = self._now()
         with self.opened() as index:
-            done = index.refresh(self.folder)
-        self._took = self._now() - start
-        self._seen = done.seen
+            self._seen = index.refresh(self.folder).seen
+            self._folders = index.folders
+        self._took, self._ended = self._now() - start, self._now()
+
+    def _catch_up(self) -> None:
+        """Bring the index up to date, unless that takes long, was done a moment ago, and no file
+        came or went since."""
+        lately = self._is_slow and self._now() - self._ended < AGAIN * (self._took or 0.0)
+        if not lately or any(folder_time(path) != at for path, at in self._folders.items()):
+            self.refresh()
 
     def look(self, text: str, now: float, without: Container[str] = ()) -> RankedMemories:
         """The memories that fit a text, best first; the file stays open until `settle`."""
@@ -200,7 +214,7 @@ class MemoryIndex:
         somebody else does that where it is too slow to do in front of a search."""
         with self.opened() as index:
             if "memory" in kinds and not (beside and self._is_slow):
-                self.refresh()
+                self._catch_up()
             if "transcript" in kinds:
                 index.refresh_transcripts(self.transcripts)
             model = self._load_model() if meaning is None else None

@@ -318,10 +318,10 @@ class Recall:
         now, started = self._host.world.clock.now(), anyio.current_time()
         looked = await self._run_in_thread(partial(self._finder.look, text, now, known.injected))
         look.considered = looked.considered
-        bar = gate.least(hit.evidence for hit in looked.hits)
-        clear = [hit for hit in looked.hits if hit.evidence >= bar]
-        if look.touched is not None:
-            clear = await self._run_in_thread(partial(self._belonging, clear, look.touched))
+        if look.touched is None:
+            clear = gate.joining(looked.hits)
+        else:
+            clear = await self._run_in_thread(partial(self._belonging, looked.hits, look.touched))
         compose = partial(self._notes.compose, clear, known, now, self._left(started))
         local = _selection(looked, await self._run_in_thread(compose), "embedded", "")
         if look.before is not None:
@@ -342,7 +342,8 @@ class Recall:
     def _belonging(self, hits: Sequence[RecallHit], touched: ToolQuery) -> list[RecallHit]:
         """Of memories that fit what calls touched, those that name a file of it or tell of an
         error that came back."""
-        return [hit for hit in hits if touched.is_in(self._notes.text(hit.file))]
+        clear = (hit for hit in hits if hit.clear)
+        return [hit for hit in clear if touched.is_in(self._notes.text(hit.file))]
 
     def _left(self, started: float) -> float:
         """Time for checking claims, so that the request that waits can still have them."""

@@ -31,7 +31,7 @@ from reverie.recall.ranker import QueryTerms
 from reverie.store.fs import SAFE, read_plain
 from reverie.world import Notice, Say
 
-VERSION = "2"
+VERSION = "3"
 PATIENCE = 0.5
 """Seconds to wait for another process that is writing."""
 
@@ -66,34 +66,59 @@ CREATE TABLE vector (file INTEGER, model TEXT, value BLOB, PRIMARY KEY (file, mo
 """
 
 
-def open_database(path: Path, say: Say) -> sqlite3.Connection:
+@dataclass(frozen=True, slots=True)
+class DerivedSchema:
+    """The tables of a database that can be made anew, with `about` among them, and which version
+    of them they are."""
+
+    version: str
+    tables: str
+
+
+RECALL = DerivedSchema(VERSION, _SCHEMA)
+
+
+def open_database(
+    path: Path, say: Say, schema: DerivedSchema = RECALL, patience: float = PATIENCE
+) -> sqlite3.Connection:
     """The database at a path, ready to use; whatever is there, and whatever happens."""
+    why = "it cannot be made anew"
     for _ in range(2):
         try:
-            return _ready(path)
-        except sqlite3.OperationalError as error:
-            if not _is_broken(error):
-                return _instead(path, say, str(error))
-            _discard(path, say, str(error))
+            return _ready(path, schema, patience)
         except sqlite3.DatabaseError as error:
-            _discard(path, say, str(error))
+            if isinstance(error, sqlite3.OperationalError) and not _is_broken(error):
+                why = str(error)
+                break
+            discard(path)
+            say(Notice("recall", f"the index is made anew: {error} ({path})"))
         except OSError as error:
-            return _instead(path, say, os.strerror(error.errno or 0))
-    return _instead(path, say, "it cannot be made anew")
+            why = os.strerror(error.errno or 0)
+            break
+    text = f"the index cannot be used, recall works without its file: {why} ({path})"
+    say(Notice("recall", text, "warning"))
+    base = _connect(":memory:", patience)
+    _make(base, schema)
+    return base
 
 
-def _ready(path: Path) -> sqlite3.Connection:
+def is_on_disk(base: sqlite3.Connection) -> bool:
+    """Whether a database has a file, and does not live in memory."""
+    return bool(base.execute("PRAGMA database_list").fetchone()[2])
+
+
+def _ready(path: Path, schema: DerivedSchema, patience: float) -> sqlite3.Connection:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | SAFE, 0o600))
     _check_header(path)
-    base = _connect(str(path))
+    base = _connect(str(path), patience)
     try:
         base.execute("PRAGMA journal_mode = WAL")
         base.execute("PRAGMA secure_delete = ON")
         version = _version(base)
         if version == "":
-            _make(base)
-        elif version != VERSION:
+            _make(base, schema)
+        elif version != schema.version:
             raise sqlite3.DatabaseError(f"it is of version {version}")
     except BaseException:
         base.close()
@@ -109,8 +134,8 @@ def _check_header(path: Path) -> None:
         raise sqlite3.DatabaseError("its header is damaged")
 
 
-def _connect(name: str) -> sqlite3.Connection:
-    base = sqlite3.connect(name, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+def _connect(name: str, patience: float) -> sqlite3.Connection:
+    base = sqlite3.connect(name, timeout=patience, isolation_level=None, check_same_thread=False)
     base.execute("PRAGMA synchronous = NORMAL")
     base.execute("PRAGMA temp_store = MEMORY")
     return base
@@ -124,13 +149,13 @@ def _version(base: sqlite3.Connection) -> str:
     return "unknown" if row is None else str(row[0])
 
 
-def _make(base: sqlite3.Connection) -> None:
+def _make(base: sqlite3.Connection, schema: DerivedSchema) -> None:
     base.execute("BEGIN IMMEDIATE")
     try:
         if not _version(base):
-            for statement in _SCHEMA.split(";\n"):
+            for statement in schema.tables.split(";\n"):
                 base.execute(statement)
-            base.execute("INSERT INTO about VALUES ('version', ?)", (VERSION,))
+            base.execute("INSERT INTO about VALUES ('version', ?)", (schema.version,))
         base.execute("COMMIT")
     except BaseException:
         with contextlib.suppress(sqlite3.Error):
@@ -148,19 +173,6 @@ def discard(path: Path) -> None:
     for ending in ("", "-wal", "-shm", "-journal"):
         with contextlib.suppress(OSError):
             os.unlink(f"{path}{ending}")
-
-
-def _discard(path: Path, say: Say, why: str) -> None:
-    discard(path)
-    say(Notice("recall", f"the index is made anew: {why} ({path})"))
-
-
-def _instead(path: Path, say: Say, why: str) -> sqlite3.Connection:
-    text = f"the index cannot be used, recall works without its file: {why} ({path})"
-    say(Notice("recall", text, "warning"))
-    base = _connect(":memory:")
-    _make(base)
-    return base
 
 
 MAX_TEXT = 300

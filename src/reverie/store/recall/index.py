@@ -14,6 +14,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -80,6 +81,7 @@ class RecallHit:
     session: str = ""
     message: str = ""
     evidence: float = 0.0
+    sentence: int = 0  # of a message, the one that it was found for
 
     @property
     def clear(self) -> bool:
@@ -96,6 +98,7 @@ class RecallIndex:
         self._say = say
         self._turn = threading.RLock()
         self._is_closed = False
+        self.folders: dict[str, int] = {}  # that were looked at, and when each changed last
         self.begun = 0  # how often it had to be made anew, and is empty until a refresh
         self._begin(bases.open_database(path, say))
 
@@ -155,6 +158,7 @@ class RecallIndex:
                 found.gone += found.changed
         for gone in _batches(found.gone):
             removed += self._with_rebuild(partial(self._remove, gone), 0)
+        self.folders = found.folders or self.folders
         return RefreshResult(found.seen, done, removed)
 
     def _known_files(self) -> KnownFiles:
@@ -356,7 +360,8 @@ class RecallIndex:
         at, lines = best_lines(body, ((term.text, term.weight) for term in weighed.all))
         about = (kind, name, description, saved)
         where = (one.why, lines, line + at)
-        return RecallHit(key, one.score, "memory", *about, *where, evidence=one.evidence)
+        made = RecallHit(key, one.score, "memory", *about, *where)
+        return replace(made, evidence=one.evidence, sentence=one.sentence)
 
     def _turn_hit(self, one: ScoredMemory) -> RecallHit | None:
         row = self._base.execute(
