@@ -37,7 +37,7 @@ MAX_SENTENCES = 8
 _NEAR, _TITLED = 1.5, 0.6  # right beside 40 words .333 at 1 and 0, .442 so
 _CHANCE = 0.35  # the power of their number by which many sentences find more
 _MEANT, _UNLIKE, _TOLD = 4.0, 0.4, 2.0  # meaning: its weight, from where on, what must be told
-_ORDERED = 0.4  # what a word of the trade tells, against another as rare
+_ORDERED, _ORDER = 0.4, 0.24  # what a word of the trade tells; in a sentence of nothing else
 _END = pattern(r"(?<=[.!?;])\s+|\n+|(?<=[。！？；])")
 _TRADE = frozenset(map(stem, TRADE))
 
@@ -56,9 +56,9 @@ def sentences(text: str, now: float) -> tuple[Query, ...]:
 
 def telling(terms: QueryTerms) -> tuple[float, ...]:
     """What each term of a sentence tells of what it is about: 1 for the rarest there can be."""
+    ordered = _ORDERED if any(term.text not in _TRADE for term in terms.all) else _ORDER
     return tuple(
-        term.weight / terms.rarest * (_ORDERED if term.text in _TRADE else 1.0)
-        for term in terms.all
+        term.weight / terms.rarest * (ordered if term.text in _TRADE else 1.0) for term in terms.all
     )
 
 

@@ -201,10 +201,11 @@ _EITHER = """
     von vor war was wer wie wo
 """
 _TELLING = GERMAN - frozenset(_EITHER.split())  # without what is a word or a name elsewhere
+GERMAN_TERMS = GERMAN | frozenset(map(stem, GERMAN))
 _UMLAUT = pattern("[äöüß]", re.IGNORECASE)
 _ENOUGH = 2
 _LOOKED_AT = 2_000
-_GERMAN_ENDS = ("ern", "em", "en", "er", "es", "e", "t")
+_GERMAN_ENDS = ("ern", "em", "en", "er", "es", "e")
 _GERMAN_S = "bdfghklmnrt"  # letters that an -s of the genitive follows
 _LEAST_GERMAN = 4
 
@@ -225,6 +226,6 @@ def german(word: str) -> str:
     for ending in _GERMAN_ENDS:
         if word.endswith(ending) and len(word) - len(ending) >= _LEAST_GERMAN:
             return german(word[: -len(ending)])
-    if len(word) > _LEAST_GERMAN and word[-1] == "s" and word[-2] in _GERMAN_S:
-        return german(word[:-1])
-    return word
+    genitive = word[-1:] == "s" and word[-2:-1] in _GERMAN_S and len(word) > _LEAST_GERMAN
+    verb = word[-1:] == "t" and len(word) > _LEAST_GERMAN + 1
+    return german(word[:-1]) if genitive or verb else word

@@ -25,7 +25,7 @@ from functools import lru_cache
 
 from reverie.light import dataclass, pattern
 from reverie.text.safety import strip
-from reverie.text.stems import GERMAN, german, is_german, stem
+from reverie.text.stems import GERMAN_TERMS, german, is_german, stem
 
 FUNCTION = frozenset(
     """
@@ -152,13 +152,13 @@ def word_forms(text: str, *, is_german: bool) -> dict[str, tuple[str, ...]]:
     found = dict.fromkeys(_terms(fold_accents(text)), ())
     if not is_german:
         return found
-    words = ((term, german(term)) for term in found if term not in GERMAN)
+    words = ((term, german(term)) for term in found if term not in GERMAN_TERMS)
     return {stemmed: () if stemmed == term else (term,) for term, stemmed in words}
 
 
 def _german(found: list[str]) -> Iterator[str]:
     for term in found:
-        if term not in GERMAN:
+        if term not in GERMAN_TERMS:
             yield term
             other = german(term)
             if other != term:

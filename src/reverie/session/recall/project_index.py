@@ -232,10 +232,11 @@ class MemoryIndex:
 
 # --- Recall by meaning: the model there is for it, and vectors kept up with memories and turns.
 #
-# A model in this process (the extra `semantic`) is used wherever recall looks, unless the setting
-# `embeddingModel` names another or says `off`. One behind an endpoint is used where somebody waits
-# for `reverie recall`: what goes there is the beginning of memories that have no vector yet, and
-# the words that are looked for; nothing goes anywhere unless the setting names a model.
+# A model in this process (the extra `semantic`, or a folder that `embeddingModel` names) is used
+# wherever recall looks, unless the setting names a server or says `off`. One behind an endpoint is
+# used where somebody waits for `reverie recall`: what goes there is the beginning of memories that
+# have no vector yet, and the words that are looked for; nothing goes anywhere unless the setting
+# names a model.
 #
 # A text gets its vector once for each of its states. Bounded: many get theirs over several looks.
 
@@ -255,21 +256,24 @@ MIN_TOKENS = 12
 
 def embeddings_by(settings: Settings, environ: Mapping[str, str]) -> EndpointEmbeddings | None:
     """The model behind an endpoint that the setting names; None where it names none."""
-    if not settings.embedding_model or settings.embedding_model == OFF:
+    name = settings.embedding_model
+    if not name or name == OFF or os.path.isdir(name):
         return None
     from reverie.providers.embeddings import embeddings_for
 
-    return embeddings_for(settings.embedding_model, environ)
+    return embeddings_for(name, environ)
 
 
 def local_model(settings: Settings, say: Say) -> LocalModel | None:
-    """The model in this process, where it is installed and the setting names no other."""
-    if settings.embedding_model or find_spec("numpy") is None:
+    """The model in this process: that of the folder that the setting names, or the one that is
+    installed, where it names no other."""
+    name = settings.embedding_model or ""
+    if (name and not os.path.isdir(name)) or find_spec("numpy") is None:
         return None  # nothing is loaded to find out that there is no model
-    from reverie.providers.embeddings import minilm
+    from reverie.providers.embeddings import minilm, onnx_model
 
     try:
-        return minilm()
+        return onnx_model(name) if name else minilm()
     except ProviderError as error:
         say(Notice("recall", f"searched by words only: {error}", "warning"))
         return None

@@ -6,9 +6,9 @@ It holds nothing that is not derived from files: whoever finds it broken, of ano
 held by a program that does not let go, is given an empty one, in memory where there is no other
 way. Opening never fails, and never waits longer than a moment.
 
-Vectors of memories lie in it as 32-bit numbers of length one, so that closeness is one product.
-They are held in memory while nothing changes; with numpy at hand the product is one call. A
-vector of another length than the query's is as good as none.
+Vectors of memories lie in it at length one, each as eight-bit numbers and what one of them is
+worth, so that closeness is one product. They are held in memory while nothing changes; with numpy
+at hand the product is one call. A vector of another length than the query's is as good as none.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import heapq
 import math
 import os
 import sqlite3
+import struct
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from operator import mul
@@ -225,7 +226,7 @@ class Vectors:
         self._stamp: tuple[object, ...] = ()
         self._ids: list[int] = []
         self._places: dict[int, int] = {}
-        self._rows: list[array[float]] = []
+        self._rows: list[tuple[float, array[int]]] = []
         self._matrix: Any = None
 
     def _model_key(self, model: str) -> str:
@@ -246,7 +247,7 @@ class Vectors:
             if values is not None:
                 done += self._base.execute(
                     f"INSERT OR REPLACE INTO vector SELECT id, ?, ? FROM {table} WHERE id = ?",
-                    (self._model_key(model), values.tobytes(), ident),
+                    (self._model_key(model), _packed(values), ident),
                 ).rowcount
         return done
 
@@ -259,7 +260,10 @@ class Vectors:
         self._load(self._model_key(meanings[0].model), len(known[0]))
         np = numpy()
         if np is None:
-            return [self._likeness([sum(map(mul, row, v)) for row in self._rows]) for v in known]
+            return [
+                self._likeness([worth * sum(map(mul, row, v)) for worth, row in self._rows])
+                for v in known
+            ]
         with one_thread():
             values = (self._matrix @ np.asarray(known, "f").T).T  # one walk over all vectors
         return [self._likeness(row) for row in values]
@@ -284,16 +288,18 @@ class Vectors:
             return
         rows = self._base.execute(
             "SELECT file, value FROM vector WHERE model = ? AND length(value) = ?",
-            (model, 4 * size),
+            (model, _WORTH + size),
         ).fetchall()
         np = numpy()
         self._ids = [row[0] for row in rows]
         self._places = {ident: n for n, ident in enumerate(self._ids)}
         if np is not None:
-            joined = b"".join(row[1] for row in rows)
-            self._matrix = np.frombuffer(joined, "f").reshape(len(rows), size)
+            joined = np.frombuffer(b"".join(row[1] for row in rows), "b")
+            packed = joined.reshape(len(rows), _WORTH + size)
+            worth = np.ascontiguousarray(packed[:, :_WORTH]).view("<f4")
+            self._matrix = packed[:, _WORTH:].astype("f") * worth
         else:
-            self._rows = [array("f", row[1]) for row in rows]
+            self._rows = [_unpacked(row[1]) for row in rows]
         self._stamp = stamp
 
 
@@ -303,6 +309,20 @@ def _unit(vector: Vector) -> array[float] | None:
     if not vector or not math.isfinite(size) or not size:
         return None
     return array("f", [value / size for value in vector])
+
+
+_WORTH = 4  # bytes of what one step of a packed vector is worth
+_STEPS = 127
+
+
+def _packed(vector: array[float]) -> bytes:
+    """A vector in a byte for each of its numbers."""
+    worth = max(map(abs, vector)) / _STEPS
+    return struct.pack("<f", worth) + array("b", [round(one / worth) for one in vector]).tobytes()
+
+
+def _unpacked(data: bytes) -> tuple[float, array[int]]:
+    return struct.unpack("<f", data[:_WORTH])[0], array("b", data[_WORTH:])
 
 
 # --- How often the index has a term, and which terms of a query are looked for.
