@@ -357,8 +357,9 @@ class OnnxModel:
             tokenizer = reader.Tokenizer.from_file(str(folder / "tokenizer.json"))
             pooling = _json_file(folder / "1_Pooling" / "config.json")
             first = pooling.get("pooling_mode_cls_token") is True
-            prompts = _json_file(folder / "config_sentence_transformers.json").get("prompts") or {}
-            prefix = prompts.get("query", "query: " if "e5" in folder.name.lower() else "")
+            prompts = _json_file(folder / "config_sentence_transformers.json").get("prompts")
+            given = prompts.get("query") if isinstance(prompts, dict) else None
+            prefix = given if given is not None else "query: " * ("e5" in folder.name.lower())
             name = f"{folder.name} {path.stat().st_size}"  # another graph gives other vectors
             made = cls(name, graph, tokenizer, str(prefix), first)
             made.encode(["a"])
@@ -399,8 +400,8 @@ def onnx_model(folder: str) -> OnnxModel:
     return OnnxModel.load(Path(folder))
 
 
-def _json_file(path: Path) -> dict[str, Any]:
-    value = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+def _json_file(path: Path) -> dict[str, Json]:
+    value = parse(path.read_text("utf-8")) if path.is_file() else {}
     return value if isinstance(value, dict) else {}
 
 
