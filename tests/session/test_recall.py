@@ -172,8 +172,9 @@ async def test_the_first_prompt_waits_longer_for_its_memory_than_later_ones(
     finder = Hanging([hit("billing.md")])
     async with stage(home, project, finder=finder) as s:
         filled(s)
+        await s.recall._rehearse()
         await s.say(QUESTION)
-        threading.Timer(0.1, finder.let_go.set).start()
+        threading.Timer(0.05, finder.let_go.set).start()
         await s.prepare(0.0)
         assert s.injected == ["billing.md"]
         await s.session.observe(reply("Yes."))
