@@ -33,6 +33,7 @@ from reverie.session.dream.results import list_dreams as list_dreams
 from reverie.session.dream.results import undo as undo
 from reverie.session.dream.run import RETRIES as RETRIES
 from reverie.session.dream.run import DreamContext as DreamContext
+from reverie.session.dream.run import guards_at as guards_at
 from reverie.session.dream.run import run_dream as run_dream
 from reverie.session.dream.schedule import ALLOWED as ALLOWED
 from reverie.session.dream.schedule import MAX_LISTED as MAX_LISTED
@@ -55,7 +56,6 @@ from reverie.session.extraction.past_sessions import lessons as lessons
 from reverie.session.extraction.repetition import said_again as said_again
 from reverie.session.extraction.run import ExtractionContext as ExtractionContext
 from reverie.session.extraction.run import consider as consider
-from reverie.session.extraction.run import guards_at as guards_at
 from reverie.session.extraction.speakers import ConversationText as ConversationText
 from reverie.session.extraction.speakers import judge as judge
 from reverie.session.extraction.trigger import NAME as NAME
@@ -63,7 +63,6 @@ from reverie.session.extraction.trigger import UserText as UserText
 from reverie.session.extraction.trigger import asks_now as asks_now
 from reverie.session.extraction.trigger import extraction_prompt as extraction_prompt
 from reverie.session.extraction.trigger import fresh as fresh
-from reverie.session.extraction.trigger import is_listed as is_listed
 from reverie.session.extraction.trigger import saved_since as saved_since
 from reverie.session.extraction.trigger import turns_since as turns_since
 from reverie.session.extraction.trigger import user_words as user_words

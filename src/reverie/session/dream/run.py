@@ -52,15 +52,28 @@ from reverie.store.consolidation_lock import AcquiredLock, ConsolidationLock
 from reverie.store.memory_store import MemoryStore
 from reverie.store.transaction import JobFence, is_planned
 from reverie.text.format import plural
+from reverie.toolbox.file_access import UnconfinedFiles
 from reverie.toolbox.guard import Guards
+from reverie.toolbox.kit import standard
 from reverie.toolbox.read_back import SealedCalls
+from reverie.toolbox.sandbox import Sandbox
 from reverie.toolbox.tool import StoredResults, ToolContext
 from reverie.topics.entry import TopicFile, decode_text, is_topic
 from reverie.topics.trust import Trust
 from reverie.transcript.records import Started
 from reverie.transcript.tasks import DoubtedRule, DreamTask, KnownMemory
 from reverie.wire.reply import Reply, ToolCall
-from reverie.world import Clock, FlagReader, ForkResult, ForkSpec, Model, Notice, Say, Summariser
+from reverie.world import (
+    Clock,
+    FlagReader,
+    ForkResult,
+    ForkSpec,
+    Model,
+    Notice,
+    Say,
+    Summariser,
+    World,
+)
 
 DreamTrigger: TypeAlias = Literal["auto", "manual"]
 OnProgress: TypeAlias = "Callable[[Dream], None]"
@@ -112,6 +125,16 @@ class DreamContext:
     @property
     def lock(self) -> ConsolidationLock:
         return ConsolidationLock.of(self.memories.root, self.clock.now, self.settings)
+
+
+def guards_at(root: Path, sessions: Path, memories: MemoryStore, world: World) -> Guards:
+    """Guards for a project without an agent's toolbox."""
+    home = memories.home
+    context = ToolContext(
+        root, root, UnconfinedFiles(root), world.clock, settings=world.settings, say=world.say
+    )
+    refused = (home, Path(os.path.expanduser("~")) / ".ssh")
+    return Guards(standard(), lambda: context, (root, sessions), refused, Sandbox())
 
 
 async def run_dream(

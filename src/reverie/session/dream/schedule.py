@@ -119,8 +119,7 @@ class DreamSchedule:
 
 def dreamer_of(host: JobContext) -> DreamContext | None:
     """What a session's dream needs; None where it has no memory or no model."""
-    from reverie.session.dream.run import DreamContext
-    from reverie.session.extraction.run import guards_at
+    from reverie.session.dream.run import DreamContext, guards_at
     from reverie.toolbox.guard import Guards
 
     world, memories, guards = host.world, host.memories, host.guards

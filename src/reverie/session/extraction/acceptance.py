@@ -104,7 +104,8 @@ def _name(draft: MemoryDraft) -> str:
 
 
 def _why_not(draft: MemoryDraft, memories: MemoryStore, source: TextSource) -> str:
-    if not entries.is_topic(draft.key):
+    nested = draft.base is None and "/" in draft.key.removeprefix(f"{TEAM}/")
+    if nested or not entries.is_topic(draft.key):
         return "it is no topic file"
     if draft.key.startswith(f"{TEAM}/") and not source.team:
         return "the team's folder is not in use"
