@@ -165,7 +165,7 @@ async def test_a_budget_stops_it_and_it_goes_on_from_there(stage: Stage) -> None
     turns = [(f"Fact {n} is {'odd ' * 9_000}", text("Yes.")) for n in range(6)]
     script = Script(calls([]))
     async with ground(stage, script) as on:
-        first = await learn(past(rows(*turns)), on, HEAD, RunBudget(60_000, DEFAULTS))
+        first = await learn(past(rows(*turns)), on, HEAD, RunBudget(40_000, DEFAULTS))
         assert first.over_budget
         assert "budget is used up" in first.stopped
         assert 0 < first.lessons < first.turns

@@ -1,3 +1,4 @@
+from reverie.session.abridgement import abridge as abridge
 from reverie.session.attachments import Attachments as Attachments
 from reverie.session.attachments import date_change as date_change
 from reverie.session.attachments import date_line as date_line
@@ -49,6 +50,7 @@ from reverie.session.extraction.daily_log import refusal as refusal
 from reverie.session.extraction.drafts import MAX_BYTES as MAX_BYTES
 from reverie.session.extraction.drafts import MAX_FILES as MAX_FILES
 from reverie.session.extraction.drafts import MemoryDraft as MemoryDraft
+from reverie.session.extraction.drafts import written_files as written_files
 from reverie.session.extraction.past_sessions import PastSession as PastSession
 from reverie.session.extraction.past_sessions import RunBudget as RunBudget
 from reverie.session.extraction.past_sessions import learn as learn
@@ -63,6 +65,7 @@ from reverie.session.extraction.trigger import UserText as UserText
 from reverie.session.extraction.trigger import asks_now as asks_now
 from reverie.session.extraction.trigger import extraction_prompt as extraction_prompt
 from reverie.session.extraction.trigger import fresh as fresh
+from reverie.session.extraction.trigger import manifest_lines as manifest_lines
 from reverie.session.extraction.trigger import saved_since as saved_since
 from reverie.session.extraction.trigger import turns_since as turns_since
 from reverie.session.extraction.trigger import user_words as user_words

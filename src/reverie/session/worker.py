@@ -293,6 +293,11 @@ class Worker(ForkParent):
     def responding(self) -> None:
         """Nobody waits for the first byte of its answer."""
 
+    def _rendered(self, task: Task) -> Request:
+        """The request; nothing is written to the cache for one or two of them apart."""
+        request = super()._rendered(task)
+        return request if self.words is None else replace(request, marks=())
+
     async def shorten_request(self, error: PromptTooLong) -> Request:
         if not self._compacts:
             raise error

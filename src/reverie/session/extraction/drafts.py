@@ -81,7 +81,7 @@ class DraftText:
     def take(self, text: str) -> str:
         """Read one answer; return what is said to it, once, or "" where it was the last."""
         asked = [_key(name) for name in _READ.findall(text)]
-        written = dict(_files(text))
+        written = dict(written_files(text))
         there = [key for key in written if content(self.memories, key) is not None]
         wanted = [key for key in dict.fromkeys((*asked, *there)) if key not in self.shown]
         faults = [] if wanted else [f"- {one}" for one in self._faults(written)]
@@ -125,7 +125,8 @@ def content(memories: MemoryStore, key: str) -> bytes | None:
         return None
 
 
-def _files(text: str) -> Iterable[tuple[str, bytes]]:
+def written_files(text: str) -> Iterator[tuple[str, bytes]]:
+    """The files that an answer gives, each with its key."""
     for name, body in _MEMORY.findall(text):
         inner = _FENCE.match(body.strip())
         said = (inner[1] if inner else body).strip("\n")

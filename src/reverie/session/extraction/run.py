@@ -303,8 +303,10 @@ async def _extract(host: JobContext) -> None:
         await _look_without_fork(host)
         return
     try:
-        async with host.forked(NAME, why_apart(host.view, host.world)) as child:
-            view = host.view  # as it was when a fork began: nothing is awaited in between
+        view = host.view
+        async with host.forked(NAME, why_apart(view, host.world)) as child:
+            if child.words is None:
+                view = host.view  # as it was when the fork began: nothing is awaited in between
             if not _passed_over(host, view):
                 await _run(host, child, view)
     except BudgetExceeded as error:
