@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
+from reverie.session import guards_at
 from reverie.session.dream import schedule
-from reverie.session.extraction.run import TOOLS as EXTRACTION
-from reverie.session.extraction.run import guards_at
 from reverie.store import MemoryStore
 from reverie.testing import world
 from reverie.toolbox import Guard
@@ -35,7 +34,6 @@ PLACES = {
 }
 WHO: dict[str, tuple[tuple[str, ...], str]] = {
     "dream": (schedule.TOOLS, "work"),
-    "extraction": (EXTRACTION, "own memory"),
     "reader": (("Read", "Grep", "Glob", "List"), ""),
     "summary": ((), ""),
 }

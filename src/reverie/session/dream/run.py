@@ -27,6 +27,7 @@ from reverie.concurrency import alone
 from reverie.consolidation import branch as branches
 from reverie.consolidation.changes import BranchVerdict, change_verdict
 from reverie.consolidation.reasons import Tombstone, reasons_in
+from reverie.errors import Held
 from reverie.light import dataclass
 from reverie.secrets.scanner import remove_secrets
 from reverie.session import worker as forks
@@ -37,12 +38,14 @@ from reverie.session.dream.branch import (
     DreamBranch,
     DreamChanges,
     applied_files,
+    dreams,
     dreams_folder,
     land,
     snapshot,
     sources_of,
 )
 from reverie.session.dream.results import describe_dream, doubted_rules
+from reverie.session.extraction.drafts import file_blocks, without_files
 from reverie.session.library import SessionLibrary
 from reverie.session.options import RequestHead
 from reverie.session.recall.project_index import TopicTimes, written_times
@@ -57,7 +60,7 @@ from reverie.toolbox.guard import Guards
 from reverie.toolbox.kit import standard
 from reverie.toolbox.read_back import SealedCalls
 from reverie.toolbox.sandbox import Sandbox
-from reverie.toolbox.tool import StoredResults, ToolContext
+from reverie.toolbox.tool import NoTools, Registry, StoredResults, ToolContext, ToolRunner
 from reverie.topics.entry import TopicFile, decode_text, is_topic
 from reverie.topics.trust import Trust
 from reverie.transcript.records import Started
@@ -82,6 +85,7 @@ WRITES = ("Edit", "Write")
 READ_BACK = "ReadBack"  # what was stored, or gave way to a summary
 MAX_SHOWN = 2_000
 
+HIDDEN = "{key}: this file was not shown, so it stays as it is"
 RETRIES = 2
 """How often what is wrong with its work goes back to a model."""
 _REASONS = re.compile(r"^```reasons[ \t]*\n.*?(?:^```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
@@ -145,6 +149,8 @@ async def run_dream(
     shown: OnProgress = lambda _: None,
 ) -> Dream:
     """Take the lock, dream, and land what stands the checks. Raises `Held` where another runs."""
+    if trigger == "auto" and not dreamer.model.capabilities.tools:
+        await to_thread.run_sync(_not_again, dreamer)
     lock = dreamer.lock
     taken = await to_thread.run_sync(lock.take)
     try:
@@ -157,6 +163,16 @@ async def run_dream(
     finally:
         with anyio.CancelScope(shield=True):
             await course.close()
+
+
+def _not_again(dreamer: DreamContext) -> None:
+    """Raise `Held` where this model was asked to dream already within the time between two: its
+    calls are the user's own, so a dream that failed counts too."""
+    now, name = dreamer.clock.now(), dreamer.model.name
+    least = now - dreamer.settings.dream_hours * 3600
+    known = [one.began for one in dreams(dreams_folder(dreamer.memories)) if one.model == name]
+    if any(least < at <= now for at in known):
+        raise Held(f"{name} dreamed today already", where=str(dreamer.memories.root))
 
 
 class DreamRun:
@@ -186,6 +202,7 @@ class DreamRun:
         self.base: dict[str, bytes] = {}
         self.times = TopicTimes()
         self.rules: tuple[DoubtedRule, ...] = ()
+        self.refused: tuple[str, ...] = ()  # files of the last answer that could not be written
         self.settled = False
 
     async def run(self) -> Dream:
@@ -259,22 +276,56 @@ class DreamRun:
     async def _agent(self) -> ForkResult:
         spec = self._spec()
         self.worker = worker = await self._spawn_worker()
-        guards = replace(self.dreamer.guards, context=lambda: self._context(worker))
-        tools = guards(spec, also_readable=(self.branch.work, self.library.path))
-        tools.note_shown(self.branch.work, spec.instruction, self.base.get)
+        tools = self._tools(worker, spec)
         try:
-            result = await forks.run(worker, spec, self.dreamer.model, tools, self._saw)
+            result = await self._ask(worker, spec, tools)
             for _ in range(0 if self.dreamer.model.capabilities.free else RETRIES):
                 found = await to_thread.run_sync(partial(self._verdict, result.text))
-                if not found.left:
+                told = (*self.refused, *map(str, _all(found)))
+                if not told:
                     break
-                again = replace(spec, instruction=schedule.faults_told(map(str, _all(found))))
-                more = await forks.run(worker, again, self.dreamer.model, tools, self._saw)
+                again = replace(spec, instruction=schedule.faults_told(told, self._form))
+                more = await self._ask(worker, again, tools)
                 written = tuple(dict.fromkeys((*result.written, *more.written)))
                 result = replace(more, text=f"{result.text}\n\n{more.text}", written=written)
             return result
         finally:
             tools.close()
+
+    @property
+    def _in_words(self) -> bool:
+        return not self.dreamer.model.capabilities.tools
+
+    @property
+    def _form(self) -> schedule.DreamForm:
+        return "words" if self._in_words else "tools"
+
+    def _tools(self, worker: Worker, spec: ForkSpec) -> ToolRunner:
+        if self._in_words:
+            return NoTools(spec)
+        guards = replace(self.dreamer.guards, context=lambda: self._context(worker))
+        tools = guards(spec, also_readable=(self.branch.work, self.library.path))
+        tools.note_shown(self.branch.work, spec.instruction, self.base.get)
+        return tools
+
+    async def _ask(self, worker: Worker, spec: ForkSpec, tools: ToolRunner) -> ForkResult:
+        """Let it work once; an answer in words is written to the copy, and read without it."""
+        done = await forks.run(worker, spec, self.dreamer.model, tools, self._saw)
+        if not self._in_words:
+            return done
+
+        given = dict(file_blocks(done.text))
+        hidden = {*self.base} - {*self._shown()}
+
+        shown = {key: text for key, text in given.items() if key not in hidden}
+        faults = await to_thread.run_sync(self.branch.put, shown)
+        self.refused = (*faults, *(HIDDEN.format(key=key) for key in given if key in hidden))
+        return replace(done, text=without_files(done.text), written=tuple(given))
+
+    def _shown(self) -> dict[str, str]:
+        """The files as they stand in the instruction."""
+        texts = {key: decode_text(data) for key, data in sorted(self.base.items())}
+        return schedule.newest_files(texts, self._manifest()) if self._in_words else texts
 
     def _context(self, worker: Worker) -> ToolContext:
         """What its tools use: ReadBack looks in the dream's own transcript and stored results."""
@@ -300,10 +351,12 @@ class DreamRun:
             rules=self.rules,
         )
         today = datetime.fromtimestamp(now, UTC).strftime("%A, %Y-%m-%d")
-        texts = {key: decode_text(data) for key, data in sorted(self.base.items())}
+        texts, rules = self._shown(), task.rules
         text = schedule.dream_prompt(
-            work, transcripts, today, settings, task.memories, texts, task.rules
+            work, transcripts, today, settings, task.memories, texts, rules, self._form
         )
+        if self._in_words:
+            return ForkSpec(schedule.NAME, text, task)
         rounds = settings.dream_rounds
         return ForkSpec(schedule.NAME, text, task, rounds, (*schedule.TOOLS, READ_BACK), (work,))
 
@@ -318,7 +371,7 @@ class DreamRun:
 
     async def _spawn_worker(self) -> Worker:
         dreamer, begun = self.dreamer, self.begun
-        tools = dreamer.guards.registry
+        tools = Registry() if self._in_words else dreamer.guards.registry
         world = worker_world(
             dreamer.model,
             dreamer.course_settings,
@@ -384,7 +437,9 @@ class DreamRun:
             touched=result.written,
             changed=keys,
             summary=said[:MAX_SHOWN],
-            left_out=tuple(remove_secrets(one)[0] for one in (*strangers, *map(str, found.left))),
+            left_out=tuple(
+                remove_secrets(one)[0] for one in (*strangers, *self.refused, *map(str, found.left))
+            ),
             drawn=_reason_pairs(result.text),
             tombstones=tuple(_grave(one) for one in found.tombstones),
         )

@@ -53,7 +53,7 @@ MAX_BYTES = 64 * 1024
 MAX_TYPE = 40
 _READ = re.compile(r'^[ \t]*<read file="([^"\n]{1,200})"\s*/?>', re.MULTILINE)
 _MEMORY = re.compile(
-    r'^[ \t]*<memory file="([^"\n]{1,200})">[ \t]*\n(.*?)^[ \t]*</memory>',
+    r'^[ \t]*<memory file="([^"\n]{1,200})">[ \t]*(?:\n(.*?)^[ \t]*)?</memory>',
     re.MULTILINE | re.DOTALL,
 )
 _FENCE = re.compile(r"\A```\w*\n(.*?)\n```\s*\Z", re.DOTALL)
@@ -125,13 +125,23 @@ def content(memories: MemoryStore, key: str) -> bytes | None:
         return None
 
 
-def written_files(text: str) -> Iterator[tuple[str, bytes]]:
-    """The files that an answer gives, each with its key."""
+def file_blocks(text: str) -> Iterator[tuple[str, str]]:
+    """The files that an answer gives, each with its key; one that is to go has no text."""
     for name, body in _MEMORY.findall(text):
         inner = _FENCE.match(body.strip())
-        said = (inner[1] if inner else body).strip("\n")
+        yield _key(name), (inner[1] if inner else body).strip("\n")
+
+
+def without_files(text: str) -> str:
+    """An answer without the files that it gives."""
+    return _MEMORY.sub("", text).strip()
+
+
+def written_files(text: str) -> Iterator[tuple[str, bytes]]:
+    """The files that an answer gives, each with its key and bytes."""
+    for key, said in file_blocks(text):
         if said.strip():
-            yield _key(name), f"{said}\n".encode("utf-8", "replace")
+            yield key, f"{said}\n".encode("utf-8", "replace")
 
 
 def _key(name: str) -> str:
