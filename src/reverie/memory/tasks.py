@@ -27,8 +27,9 @@ from reverie.session.budget import Budget
 from reverie.session.compaction import NamedSummariser, summariser_for
 from reverie.session.context import index_files
 from reverie.session.dream.branch import Dream
+from reverie.session.dream.context import DreamContext, guards_at
 from reverie.session.dream.results import describe_dream
-from reverie.session.dream.run import DreamContext, guards_at, run_dream
+from reverie.session.dream.run import DreamTrigger, run_dream
 from reverie.session.dream.schedule import DreamGates, count_undistilled_days, count_used_sessions
 from reverie.session.extraction.acceptance import TextSource
 from reverie.session.extraction.past_sessions import (
@@ -155,14 +156,19 @@ async def dream_memory(
             if shut:
                 return TaskOutcome("passed over", "not-due", shut), None
             async with close_summariser(dreamer):
-                return await _dreamt(dreamer, run.fence, dry_run, shown)
+                trigger: DreamTrigger = "auto" if due else "manual"
+                return await _dreamt(dreamer, run.fence, trigger, dry_run, shown)
 
 
 async def _dreamt(
-    dreamer: DreamContext, fence: JobFence | None, dry_run: bool, shown: Shown
+    dreamer: DreamContext,
+    fence: JobFence | None,
+    trigger: DreamTrigger,
+    dry_run: bool,
+    shown: Shown,
 ) -> tuple[TaskOutcome, Dream | None]:
     try:
-        done = await run_dream(dreamer, "auto", dry_run=dry_run, shown=shown)
+        done = await run_dream(dreamer, trigger, dry_run=dry_run, shown=shown)
     except Held as error:
         return TaskOutcome("passed over", "held", error.what), None
     about = (describe_dream(done), len(done.changed), done.requests, done.weighted, done.id)

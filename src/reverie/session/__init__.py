@@ -16,7 +16,9 @@ __getattr__ = offered(
         "dream.branch": "Dream DreamBranch dreams_folder",
         "dream.results": "accept describe_dream doubted_rules dream_changes drop file_diff find "
         "list_dreams undo",
-        "dream.run": "DreamContext RETRIES guards_at run_dream",
+        "dream.context": "DreamContext guards_at",
+        "dream.hosted": "HostedDream",
+        "dream.run": "RETRIES run_dream",
         "dream.schedule": "ALLOWED DreamGates MAX_LISTED MAX_SENT dream_prompt",
         "extraction.acceptance": "TextSource land",
         "extraction.daily_log": "LoggingFiles append log_tools refusal",

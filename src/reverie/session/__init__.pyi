@@ -23,6 +23,9 @@ from reverie.session.context import young_memories as young_memories
 from reverie.session.dream.branch import Dream as Dream
 from reverie.session.dream.branch import DreamBranch as DreamBranch
 from reverie.session.dream.branch import dreams_folder as dreams_folder
+from reverie.session.dream.context import DreamContext as DreamContext
+from reverie.session.dream.context import guards_at as guards_at
+from reverie.session.dream.hosted import HostedDream as HostedDream
 from reverie.session.dream.results import accept as accept
 from reverie.session.dream.results import describe_dream as describe_dream
 from reverie.session.dream.results import doubted_rules as doubted_rules
@@ -33,8 +36,6 @@ from reverie.session.dream.results import find as find
 from reverie.session.dream.results import list_dreams as list_dreams
 from reverie.session.dream.results import undo as undo
 from reverie.session.dream.run import RETRIES as RETRIES
-from reverie.session.dream.run import DreamContext as DreamContext
-from reverie.session.dream.run import guards_at as guards_at
 from reverie.session.dream.run import run_dream as run_dream
 from reverie.session.dream.schedule import ALLOWED as ALLOWED
 from reverie.session.dream.schedule import MAX_LISTED as MAX_LISTED

@@ -38,7 +38,8 @@ from reverie.world import FlagReader, Notice
 
 if TYPE_CHECKING:
     from reverie.session.dream.branch import Dream
-    from reverie.session.dream.run import DreamContext, DreamTrigger
+    from reverie.session.dream.context import DreamContext
+    from reverie.session.dream.run import DreamTrigger
     from reverie.session.host import JobContext
 
 ALLOWED = "dreams-allowed"
@@ -119,7 +120,7 @@ class DreamSchedule:
 
 def dreamer_of(host: JobContext) -> DreamContext | None:
     """What a session's dream needs; None where it has no memory or no model."""
-    from reverie.session.dream.run import DreamContext, guards_at
+    from reverie.session.dream.context import DreamContext, guards_at
     from reverie.toolbox.guard import Guards
 
     world, memories, guards = host.world, host.memories, host.guards
@@ -248,6 +249,11 @@ def dream_prompt(
     return "".join(known.get(one, one) if n % 2 else one for n, one in enumerate(parts)).rstrip()
 
 
+def day_of(now: float) -> str:
+    """A day as a dream is told it."""
+    return datetime.fromtimestamp(now, UTC).strftime("%A, %Y-%m-%d")
+
+
 def manifest(memories: Sequence[KnownMemory]) -> str:
     """A line for each file: its type, its name, when it was written, what it says it is about."""
     rows = [_row(one) for one in memories[:MAX_LISTED]]
@@ -325,14 +331,14 @@ MAX_READ = 100_000
 
 def faults_told(faults: Iterable[str], form: DreamForm = "tools") -> str:
     """What goes back to a dream whose work may not all be used."""
-    rows, said = list(faults), _FAULTS if form == "tools" else _FAULTS_IN_WORDS
+    rows, said = list(faults), _FAULTS[form]
     shown = [f"- {row}" for row in rows[:MAX_FAULTS]]
     more = [f"- {len(rows) - MAX_FAULTS:,} more"] if len(rows) > MAX_FAULTS else []
     return "\n".join([said, "", *shown, *more])
 
 
 MAX_FAULTS = 30
-_FAULTS = (
+_BY_TOOLS = (
     "What you left was compared with the original, and these changes cannot be used as they are. "
     "Mend each, or put the file back as it was; all else you did is fine. A sentence that is gone "
     "must stand word for word somewhere, or have a line in a `reasons` block. Give only the "
@@ -340,12 +346,20 @@ _FAULTS = (
 )
 
 
-_FAULTS_IN_WORDS = (
+_BY_CLIENT = (
+    "These changes cannot be used as they are. Write these files again, whole: corrected, or as "
+    "they were. A sentence that is gone must stand word for word somewhere, or have a reason. If "
+    "you cannot correct a change, call dream_close: it is left out."
+)
+_IN_WORDS = (
     "Your files were compared with the original, and these changes cannot be used as they are. "
     "Give these files again, whole: corrected, or as they were. Files without a fault need no "
     "block. A sentence that is gone must stand word for word somewhere, or have a line in a "
     "`reasons` block. Give only the reasons that are new."
 )
+
+
+_FAULTS: Mapping[DreamForm, str] = {"tools": _BY_TOOLS, "words": _IN_WORDS, "mcp": _BY_CLIENT}
 
 
 @lru_cache(maxsize=3)
