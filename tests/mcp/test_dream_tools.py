@@ -12,7 +12,7 @@ from mcp import Client
 
 import reverie
 from reverie.apps.mcp import MemoryServer
-from reverie.memory.dream_tools import HostedDreams
+from reverie.memory.dream_tools import ClientDreams
 from reverie.session import OpenMemory, find, list_dreams, undo
 from reverie.testing import ManualClock
 
@@ -150,7 +150,7 @@ async def test_one_dream_at_a_time_and_none_where_it_is_switched_off(
 
 def test_a_client_that_never_closes_loses_its_branch(memory: reverie.Memory) -> None:
     clock = ManualClock(1_790_000_000.0)
-    dreams = HostedDreams(memory, clock.now)
+    dreams = ClientDreams(memory, clock.now)
     run = {one.name: one.run for one in dreams.offers("codex")}
     before = files(memory)
 

@@ -14,7 +14,7 @@ from reverie.toolbox.toolset import Offer, ToolAnswer
 
 if TYPE_CHECKING:
     from reverie.memory.memory import Memory
-    from reverie.session.dream.hosted import HostedDream
+    from reverie.session.dream.client_dream import ClientDream
     from reverie.session.open_memory import OpenMemory
 
 OPEN, WRITE, CLOSE = "dream_open", "dream_write", "dream_close"
@@ -67,13 +67,13 @@ _ABOUT_CLOSE = (
 )
 
 
-class HostedDreams:
+class ClientDreams:
     """The dream that the clients of one memory have open; one at a time."""
 
     def __init__(self, memory: Memory, now: Callable[[], float] = time.time) -> None:
         self._memory, self._now = memory, now
         self._lock = threading.Lock()
-        self._dream: HostedDream | None = None
+        self._dream: ClientDream | None = None
         self._opened: OpenMemory | None = None
 
     def offers(self, client: str) -> list[Offer]:
@@ -112,7 +112,7 @@ class HostedDreams:
         self._drop_overdue()
         if self._dream is not None:
             raise InvalidInput("A dream is open already", do=f"Go on with it, or call {CLOSE}")
-        from reverie.session.dream.hosted import HostedDream
+        from reverie.session.dream.client_dream import ClientDream
         from reverie.session.dream.schedule import OFF
         from reverie.session.open_memory import OpenMemory
 
@@ -124,7 +124,7 @@ class HostedDreams:
         opened = OpenMemory.of(project, now=self._now)
         try:
             parts = (project.root, project.settings, self._now, client or "mcp")
-            self._dream = HostedDream(opened.store, *parts)
+            self._dream = ClientDream(opened.store, *parts)
         except BaseException:
             opened.close()
             raise
@@ -144,7 +144,7 @@ class HostedDreams:
         finally:
             self._let_go()
 
-    def _current(self) -> HostedDream:
+    def _current(self) -> ClientDream:
         told = self._drop_overdue()
         if self._dream is None:
             raise InvalidInput(told or NOT_OPEN, do=f"Call {OPEN} to begin one")

@@ -22,7 +22,7 @@ from reverie.toolbox.toolset import Offer, ToolAnswer, Toolset
 from reverie.topics.entry import TYPES
 
 if TYPE_CHECKING:
-    from reverie.memory.dream_tools import HostedDreams
+    from reverie.memory.dream_tools import ClientDreams
     from reverie.memory.memory import Memory
     from reverie.memory.values import Change, Found, Saved
 
@@ -114,7 +114,7 @@ def model_tools(
     *,
     client: str = "",
     read_only: bool = False,
-    dreams: HostedDreams | None = None,
+    dreams: ClientDreams | None = None,
 ) -> Toolset:
     """The tools of one memory; `client` is who calls them, for the history. With `dreams` the
     client's own model can tidy it."""

@@ -17,7 +17,7 @@ __getattr__ = offered(
         "dream.results": "accept describe_dream doubted_rules dream_changes drop file_diff find "
         "list_dreams undo",
         "dream.context": "DreamContext guards_at",
-        "dream.hosted": "HostedDream",
+        "dream.client_dream": "ClientDream",
         "dream.run": "RETRIES run_dream",
         "dream.schedule": "ALLOWED DreamGates MAX_LISTED MAX_SENT dream_prompt",
         "extraction.acceptance": "TextSource land",

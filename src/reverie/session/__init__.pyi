@@ -23,9 +23,9 @@ from reverie.session.context import young_memories as young_memories
 from reverie.session.dream.branch import Dream as Dream
 from reverie.session.dream.branch import DreamBranch as DreamBranch
 from reverie.session.dream.branch import dreams_folder as dreams_folder
+from reverie.session.dream.client_dream import ClientDream as ClientDream
 from reverie.session.dream.context import DreamContext as DreamContext
 from reverie.session.dream.context import guards_at as guards_at
-from reverie.session.dream.hosted import HostedDream as HostedDream
 from reverie.session.dream.results import accept as accept
 from reverie.session.dream.results import describe_dream as describe_dream
 from reverie.session.dream.results import doubted_rules as doubted_rules

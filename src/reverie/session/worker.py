@@ -26,7 +26,6 @@ from reverie.errors import ForkRefused, Incomplete, NotAvailable, PromptTooLong,
 from reverie.layers.compaction.ranges import INSTRUCTION
 from reverie.layers.order import BEFORE_A_REQUEST, WHEN_ADDED
 from reverie.session import compaction
-from reverie.session.abridgement import abridge
 from reverie.session.budget import (
     Budget,
     MeteredRetries,
@@ -158,6 +157,8 @@ class ForkParent(Conversation):
     async def open_apart(self, source: str, why: str) -> Worker:
         """A conversation without tools or prefix, whose instruction follows this one abridged;
         `why` is kept in its transcript."""
+        from reverie.session.abridgement import abridge
+
         agent = self.new_id()
         child = Worker(
             agent,

@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPError
 
 import reverie
 from reverie.errors import NotFound, ReverieError
-from reverie.memory.dream_tools import HostedDreams
+from reverie.memory.dream_tools import ClientDreams
 from reverie.memory.model_tools import READING, model_tools
 from reverie.toolbox.toolbox import Check, checker
 
@@ -58,7 +58,7 @@ class MemoryServer:
     def __init__(self, memory: Memory, *, read_only: bool = False) -> None:
         self.memory = memory
         self._read_only = read_only
-        self._dreams = HostedDreams(memory)
+        self._dreams = ClientDreams(memory)
         self._tools = model_tools(memory, read_only=read_only, dreams=self._dreams)
         self._checks: dict[str, Check] = {one.name: checker(one.schema) for one in self._tools}
         self._limiter = anyio.CapacityLimiter(AT_ONCE)

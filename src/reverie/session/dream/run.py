@@ -39,8 +39,7 @@ from reverie.session.dream.branch import (
     land,
     sources_of,
 )
-from reverie.session.dream.context import DreamContext
-from reverie.session.dream.memory_copy import MemoryCopy
+from reverie.session.dream.context import DreamContext, MemoryCopy
 from reverie.session.dream.results import describe_dream
 from reverie.session.extraction.drafts import file_blocks, without_files
 from reverie.session.library import SessionLibrary

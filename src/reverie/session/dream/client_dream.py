@@ -18,7 +18,7 @@ from reverie.consolidation.reasons import RemovalReason
 from reverie.errors import InvalidInput, ReverieError
 from reverie.session.dream import schedule
 from reverie.session.dream.branch import Dream, DreamBranch, dreams_folder, land, sources_of
-from reverie.session.dream.memory_copy import MemoryCopy
+from reverie.session.dream.context import MemoryCopy
 from reverie.session.dream.results import describe_dream
 from reverie.settings.catalog import Settings
 from reverie.store.consolidation_lock import ConsolidationLock
@@ -31,7 +31,7 @@ PAGE = 30_000
 ABANDONED = "it was not closed within {minutes:g} minutes, and nothing of it was applied"
 
 
-class HostedDream:
+class ClientDream:
     """One dream of a client, open."""
 
     def __init__(
