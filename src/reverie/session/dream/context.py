@@ -10,6 +10,7 @@ from pathlib import Path
 
 from reverie.consolidation import branch as branches
 from reverie.consolidation.changes import BranchVerdict, change_verdict
+from reverie.consolidation.folder import CheckInput
 from reverie.consolidation.reasons import RemovalReason, Tombstone
 from reverie.light import dataclass
 from reverie.secrets.scanner import remove_secrets
@@ -137,15 +138,13 @@ class MemoryCopy:
     def verdict(self, reasons: Sequence[RemovalReason]) -> BranchVerdict:
         """What of the work may be applied."""
         work = branches.without_emptied(self.branch.state("work"), self.base)
-        return change_verdict(
+        given = CheckInput(
             self.base,
-            work,
-            reasons,
-            limits=self.memories.folder.limits,
             now=self.now(),
+            limits=self.memories.folder.limits,
             trust=self.memories.trust,
-            doubted=[one.file for one in self.rules],
         )
+        return change_verdict(given, work, reasons, [one.file for one in self.rules])
 
     def judged(
         self,

@@ -229,6 +229,8 @@ class DreamRun:
         guards = replace(self.dreamer.guards, context=lambda: self._context(worker))
         tools = guards(spec, also_readable=(self.branch.work, self.library.path))
         tools.note_shown(self.branch.work, spec.instruction, self.copy.base.get)
+        if self.dreamer.model.capabilities.rules:  # they read the files in the task
+            tools.note_files(self.branch.work, self.copy.base)
         return tools
 
     async def _ask(self, worker: Worker, spec: ForkSpec, tools: ToolRunner) -> ForkResult:
@@ -256,6 +258,7 @@ class DreamRun:
         transcripts = str(dreamer.library.path)
         task = DreamTask(
             folder=work,
+            files=tuple(sorted(self.copy.base.items())),
             transcripts=transcripts,
             root=str(dreamer.root),
             now=now,
