@@ -178,6 +178,7 @@ def why_apart(view: View, world: World) -> str:
     own = world.prices.cost(Usage(words))
     last, now = view.last_assistant_at, world.clock.now()
     warm = last is not None and now - last < world.prices.short
+    warm = warm and world.model_name in ("", model.name)  # another's cache is not read
     context = so_far(view).tokens
     there = world.prices.cost(fork_usage(context if warm else 0, 0 if warm else context, 0))
     return "" if there <= own else f"abridged costs {own:,.0f}, the prefix {there:,.0f}"
