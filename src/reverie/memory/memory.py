@@ -373,6 +373,15 @@ class Memory:
         made._tool, made._writer = tool, self._writer or agent
         return made
 
+    def __of_user__(self, user: str) -> Memory:
+        """Return the memory of one user at this address; itself where it is somebody's already."""
+        if not user or self._find.keywords.get("user", "set") != "":
+            return self
+        made = copy(self)
+        made._find, made._known = partial(self._find, user=user), None
+        made._label = f"{self._label} / {user[:80]}"
+        return made
+
     def _origin(self, action: str, note: str = "") -> Origin:
         who = f"agent:{self._writer}" if self._writer else "user"
         return Origin(action, self._trust, agent=who, tool=self._tool, note=note)

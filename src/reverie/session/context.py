@@ -31,7 +31,7 @@ from reverie.store.memory_folder import MemoryFolder
 from reverie.store.memory_store import MemoryStore
 from reverie.store.project import Project
 from reverie.store.sensitive_paths import is_secret
-from reverie.toolbox import command
+from reverie.toolbox import path_patterns
 from reverie.topics import instructions, prompt
 from reverie.topics.entry import INDEX, TEAM, TopicFile, decode_text
 from reverie.topics.index import without
@@ -142,8 +142,8 @@ class DiskReader:
 
 def _excludes(pattern: str, names: Sequence[str]) -> bool:
     try:
-        return command.matcher(pattern, folders=True)(names)
-    except command.BadPattern:
+        return path_patterns.matcher(pattern, folders=True)(names)
+    except path_patterns.BadPattern:
         return False
 
 

@@ -47,6 +47,7 @@ class Origin:
     messages: tuple[str, ...] = ()
     tool: str = ""
     note: str = ""
+    in_person: bool = False  # typed by a person into an interface of ours; not kept
 
     def value(self) -> dict[str, Any]:
         """The origin as a plain value, every part of it."""

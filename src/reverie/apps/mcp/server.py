@@ -22,7 +22,7 @@ import reverie
 from reverie.errors import NotFound, ReverieError
 from reverie.memory.dream_tools import ClientDreams
 from reverie.memory.model_tools import READING, model_tools
-from reverie.toolbox.toolbox import Check, checker
+from reverie.toolbox.json_schema import Check, checker
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
