@@ -79,6 +79,7 @@ class Capabilities:
     diagnostics: bool = False
     free: bool = False  # nothing is billed: no budget is needed
     rules: bool = False  # typed tasks are answered by fixed rules: no tool has to be offered
+    tools: bool = True  # False: it answers in words only, so no tool definition is sent
     images: bool = True
     window: int | None = None
     max_output: int | None = None
