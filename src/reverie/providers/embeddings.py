@@ -347,7 +347,7 @@ class OnnxModel:
             raise ProviderError(
                 f"a folder is named as the model of meaning, but {error.name} is not installed",
                 where=str(folder),
-                do="Install onnxruntime and tokenizers",
+                do="Install the extra `onnx` (onnxruntime and tokenizers)",
             ) from error
         try:
             options = runtime.SessionOptions()
