@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import stat
+import threading
 from pathlib import Path
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from reverie.interception import InterceptionEngine, OutgoingRequest
 from reverie.wire import as_reply
@@ -60,12 +62,22 @@ async def test_a_request_that_is_cancelled_holds_no_shadow(
     (shadow,) = opened.values()
     client.says("This is another question")
     data = client.body()
-    async with anyio.create_task_group() as tasks, shadow.turn:  # so that it has to wait
-        tasks.start_soon(client.out, data)
-        await anyio.wait_all_tasks_blocked()
-        assert shadow.uses == 1
-        tasks.cancel_scope.cancel()
-    assert shadow.uses == 0
+    begun, over = threading.Event(), threading.Event()
+
+    async def held() -> None:
+        begun.set()
+        await to_thread.run_sync(over.wait)
+
+    async with anyio.create_task_group() as both:
+        both.start_soon(shadow.do, held)  # so that the request has to wait
+        await to_thread.run_sync(begun.wait)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.out, data)
+            while not shadow.uses:
+                await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+        assert shadow.uses == 0
+        over.set()
 
 
 async def test_the_folders_of_keys_are_private(home: Path) -> None:

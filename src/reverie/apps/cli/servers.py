@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from reverie.world import Model, Notice
 
 
+SWITCH_SECONDS = 0.001
+"""How long work behind one conversation may keep the interpreter from another's request."""
+
+
 @click.command()
 @port_option(PORT)
 @click.option("--upstream", default="", metavar="URL", help="Where Anthropic requests go.")
@@ -114,6 +118,7 @@ def proxy(
             _welcome(address, record=record, memory=memory == "on")
         sys.stdout.flush()
 
+    sys.setswitchinterval(SWITCH_SECONDS)
     anyio.run(run, rules, upstreams, port, ready, _explain(explain))
 
 
