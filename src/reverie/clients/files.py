@@ -14,7 +14,7 @@ import json
 import os
 import stat
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,7 @@ class ClientSettings:
     def install(self, name: str, port: int = PORT) -> SettingsChange:
         """What installing would change; nothing is written."""
         client = find_client(name)
-        address = ProxyAddress(port, make_token(self.project.home))
+        address = ProxyAddress(port, make_token(self.project.home), name)
         record = self.record(name)
         path = _target(Path(record["file"]) if record else self._file(client))
         old = _read(path)
@@ -87,6 +87,9 @@ class ClientSettings:
                 bare = plans.uninstall(client, old, _installation(record)).text
                 made = (*record["folders"], *made)
             plan = plans.install(client, bare, client.wishes(address, self.project.home))
+            if plan.notes:  # it may not read our folder: an address without its name says so
+                plain = ProxyAddress(port, address.token)
+                plan = plans.install(client, bare, client.wishes(plain, self.project.home))
         folder, values = self._file(client).parent, plans.values(client, bare)
         found = gateways(name, values, self.project.environ, folder, address.token)
         kept = (record or {}).get("upstreams", {})  # stays until it is taken back
@@ -170,11 +173,14 @@ class ClientSettings:
             name for name in CLIENTS if (self.project.home / _RECORDS / f"{name}.json").is_file()
         )
 
-    def in_place(self, name: str, address: ProxyAddress) -> bool:
-        """Whether a client's settings still name the proxy."""
+    def in_place(self, name: str, address: ProxyAddress) -> ProxyAddress | None:
+        """The address of the proxy that a client's settings still have: with its name, or, where it
+        may not read our folder or an older version wrote it, without."""
         client, record = find_client(name), self.record(name)
-        path = Path(record["file"]) if record else self._file(client)
-        return plans.is_in_place(client, _read(path), client.wishes(address, self.project.home))
+        text = _read(Path(record["file"]) if record else self._file(client))
+        both = (replace(address, client=name), replace(address, client=""))
+        wishes = {one: client.wishes(one, self.project.home) for one in both}
+        return next((one for one in both if plans.is_in_place(client, text, wishes[one])), None)
 
     def port(self, name: str) -> int:
         """The port that a client was pointed at."""

@@ -31,14 +31,16 @@ _MOST = 65_536
 
 @dataclass(frozen=True, slots=True)
 class ProxyAddress:
-    """The two base URLs that clients are given."""
+    """The two base URLs that clients are given; those of a `client` that was installed name it."""
 
     port: int
     token: str
+    client: str = ""
 
     @property
     def base(self) -> str:
-        return f"http://{HOST}:{self.port}/{self.token}"
+        named = f"/{self.client}" if self.client else ""
+        return f"http://{HOST}:{self.port}/{self.token}{named}"
 
     @property
     def anthropic(self) -> str:

@@ -7,6 +7,7 @@ log, then the request. What the session of the shadow does behind an answer is n
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -38,6 +39,7 @@ from reverie.interception.identity import (
     person_of,
     prompt_of,
     reader_of,
+    reading_of,
 )
 from reverie.interception.mirror import MirrorOptions, MirrorSession
 from reverie.interception.mirror_pool import LockTable, MirrorPool, RequestTails
@@ -89,6 +91,7 @@ class EngineOptions:
     way_back: ReadBackHint | None = None  # how results are read back, where it is not by a file
     seal: Seal | None = None
     rest: float = REST_SECONDS  # without a request, after which a turn is over
+    by_client: bool = False  # nothing is sealed or stored that the client may not read
     scope: str = ""  # parts callers that share a credential
     folder: str = ""  # the project of every request; else each tells its own
 
@@ -113,16 +116,18 @@ class InterceptionEngine:
     # --- a request
 
     async def outgoing(
-        self, form: Format, headers: Mapping[str, str], data: bytes
+        self, form: Format, headers: Mapping[str, str], data: bytes, client: str = ""
     ) -> OutgoingRequest:
-        """What goes out; the client's own bytes where anything fails."""
+        """What goes out; the client's own bytes where anything fails. `client` is the name of one
+        that was installed."""
         if headers.get(SWITCH, "").strip().lower() == "off":
             return self._pass_through(data, "off", "off")
         try:
-            asked = await to_thread.run_sync(self._read, form, headers, data)
+            asked = await to_thread.run_sync(self._read, form, headers, data, client)
         except (UnpatchableBody, ReverieError, OSError) as error:
             self._say_once(f"a body passed as it is: {error}")
             return self._pass_through(data, "passed: not readable")
+        self._count(asked, client)
         if asked.kind == "side":
             return self._pass_through(data, "passed: a side request")
         found, error = await alone(self._build_request(asked, data), None)
@@ -132,11 +137,23 @@ class InterceptionEngine:
             return self._pass_through(data, "passed: it failed")
         return found
 
+    def _count(self, asked: InterceptedRequest, client: str) -> None:
+        """Count what an installed client sends, by the policy that holds for it."""
+        if asked.reading == "refused":
+            self._say_once(
+                "large results stay in the context of a client that asks before it reads outside "
+                "its project: `reverie install` sets it up"
+            )
+        counts = self.figures.clients.setdefault(client, Counter()) if client else Counter[str]()
+        counts[asked.kind] += 1
+
     def _pass_through(self, data: bytes, told: str, kind: str = "passed") -> OutgoingRequest:
         self.figures.counts[kind] += 1
         return OutgoingRequest(data, told)
 
-    def _read(self, form: Format, headers: Mapping[str, str], data: bytes) -> InterceptedRequest:
+    def _read(
+        self, form: Format, headers: Mapping[str, str], data: bytes, client: str
+    ) -> InterceptedRequest:
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
@@ -156,8 +173,9 @@ class InterceptionEngine:
                 Folder(Path(folder)).close()
         kind = kind_of(body, headers)
         memory = bool(person or project or self.rules.folder)
+        reading = reading_of(headers, client) if self.rules.by_client else "granted"
         return InterceptedRequest(
-            body, caller, kind, prompt_of(body, kind), folder, project, memory
+            body, caller, kind, prompt_of(body, kind), folder, project, memory, reading
         )
 
     def _began(self, caller: Caller) -> str:
@@ -202,8 +220,8 @@ class InterceptionEngine:
     def _look(self, asked: InterceptedRequest) -> tuple[ResultLimits, bool]:
         """What may stay of a request, and whether its mirrored session is needed."""
         self._log.refresh()
-        limits = self._limits(asked.body)
-        if asked.kind == "main" or self.rules.seal is not None:
+        limits = self._limits(asked)
+        if asked.kind == "main" or self._seals(asked):
             return limits, True
         made = plan(asked, self._log.decisions, limits)
         return limits, bool(made.open_results or (made.unruled and self.rules.shadows.memory))
@@ -238,7 +256,7 @@ class InterceptionEngine:
         limits: ResultLimits,
     ) -> OutgoingRequest:
         """The same with old rounds sealed, where that is wanted and can be read back."""
-        seal = self.rules.seal
+        seal = self.rules.seal if self._seals(asked) else None
         if seal is None or shadow is None or not limits.reader or asked.kind == "agent":
             return out
         text = out.body.decode()
@@ -251,12 +269,16 @@ class InterceptionEngine:
             out if found is None else replace(out, body=found.encode(), told=f"{out.told} sealed")
         )
 
+    def _seals(self, asked: InterceptedRequest) -> bool:
+        return self.rules.seal is not None and asked.reading == "granted"
+
     def _is_open(self, made: OutgoingPlan) -> bool:
         return bool(made.open_results or made.sent_results or made.inherited)
 
-    def _limits(self, body: RequestBody) -> ResultLimits:
-        rules = self.rules
+    def _limits(self, asked: InterceptedRequest) -> ResultLimits:
+        rules, body = self.rules, asked.body
         reader = rules.way_back.tool if rules.way_back else reader_of(body)
+        reader = "" if asked.reading == "refused" else reader
         model = str(body.members.get("model") or "")
         known, fallback = table_capabilities(model).window, rules.settings.fallback_window
         window = context_window(model, known=known, fallback=fallback)

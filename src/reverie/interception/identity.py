@@ -21,9 +21,14 @@ from reverie.transcript.blocks import Block, dump, text_of
 from reverie.transcript.records import UserMessage
 
 Kind: TypeAlias = Literal["main", "agent", "compaction", "side"]
+Reading: TypeAlias = Literal["granted", "unknown", "refused"]
 SESSION = ("x-claude-code-session-id", "x-session-id", "session-id", "session_id")
 AGENT = "x-claude-code-agent-id"
 CLAUDE_CODE = "x-claude-code-session-id"
+CODEX = ("originator", "codex")
+"""The header by which Codex names itself, and how its value begins. It reads everywhere."""
+ASKING = (CLAUDE_CODE, "x-session-id")
+"""Headers of Claude Code and opencode, which ask before they read outside their project."""
 PROJECT = "x-reverie-project"
 SWITCH = "x-reverie"
 _FOLDER = re.compile(
@@ -136,6 +141,14 @@ def _preamble(body: RequestBody) -> Iterator[str]:
             text = text_of(body.value(part))
             if text.lstrip().startswith("<"):
                 yield text
+
+
+def reading_of(headers: Mapping[str, str], client: str) -> Reading:
+    """Whether a client may read files in our home: an installed one was granted it, or needs no
+    grant. By URL alone, one that asks its user first may not."""
+    if client or headers.get(CODEX[0], "").startswith(CODEX[1]):
+        return "granted"
+    return "refused" if any(headers.get(name) for name in ASKING) else "unknown"
 
 
 def tool_names(body: RequestBody) -> tuple[str, ...]:

@@ -352,11 +352,12 @@ def _clients(examined: DoctorRun) -> Iterator[Check]:
     clients = ClientSettings(place)
     for name in clients.installed():
         address = ProxyAddress(clients.port(name), known_token(place.home))
-        if not clients.in_place(name, address):
+        found = clients.in_place(name, address)
+        if found is None:
             do = f"`reverie install {name}` puts it back, `reverie uninstall {name}` forgets it"
             yield Check("clients", "problem", f"{name}: its settings no longer name the proxy", do)
             continue
-        yield _traffic(name, address)
+        yield _traffic(name, found)
     if is_outdated(place.environ):
         what = "claude-code: the plugin's hooks block every call once this package is gone"
         do = "`reverie install claude-code --plugin` writes hooks that do not"
@@ -368,7 +369,10 @@ def _traffic(name: str, address: ProxyAddress) -> Check:
     if told is None:
         what = f"{name} is set to the proxy, but nothing answers on port {address.port}"
         return Check("clients", "problem", what, "Start it: `reverie proxy`")
-    count = sum(n for n in object_in(told, "requests").values() if isinstance(n, int))
+    own = object_in(told, "requests")  # of whoever uses an address without a name
+    if address.client:
+        own = object_in(object_in(told, "clients"), name)
+    count = sum(n for n in own.values() if isinstance(n, int))
     if not count:
         what = f"{name}: the proxy runs, no request has arrived since it started"
         return Check("clients", "note", what, f"Start {name} anew and ask it something")

@@ -51,11 +51,10 @@ SWITCH_SECONDS = 0.001
 )
 @click.option(
     "--policy",
-    type=click.Choice(["store", "collapse", "classic", "off"]),
-    default="store",
-    show_default=True,
-    help="store: large results go to files as they arrive; collapse, classic: old rounds leave "
-    "as well; off: nothing does.",
+    type=click.Choice(["off", "store", "classic", "collapse"]),
+    help="off: nothing leaves; store: large results go to files as they arrive; classic, collapse: "
+    "old rounds leave as well. Default: collapse for clients that may read those files (as "
+    "`reverie install` sets them up), else store.",
 )
 @click.option(
     "--memory",
@@ -78,7 +77,7 @@ def proxy(
     port: int,
     upstream: str,
     upstream_openai: str,
-    policy: str,
+    policy: str | None,
     memory: str,
     background: str,
     record: bool,
@@ -109,7 +108,10 @@ def proxy(
     remembers = memory == "on" and not record
     shadows = MirrorOptions(own, _worker(background), _tell, memory=remembers)
     characters = sys.maxsize if policy == "off" else CHARACTERS
-    rules = EngineOptions(shadows, own.settings, characters, dry=record, seal=_seal(policy))
+    seal = _seal(policy or "collapse")
+    rules = EngineOptions(
+        shadows, own.settings, characters, dry=record, seal=seal, by_client=policy is None
+    )
 
     def ready(address: ProxyAddress) -> None:
         if as_json:

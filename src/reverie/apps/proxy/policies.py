@@ -34,7 +34,8 @@ from reverie.wire.responses import ResponsesAssembler
 from reverie.wire.stream import BadStream, EventParser
 
 Message = dict[str, Any]
-FOLDER = "sealed"
+FOLDER = "tool-results/sealed"
+"""In a session's folder, where clients that were installed may read."""
 ASIDE = ("system", "developer")
 MOST = 24
 """Conversations that are known at once; one that comes back later is read anew."""

@@ -4,6 +4,7 @@ The proxy's server: one local port, a token in every path, everything else passe
 
     /<token>/anthropic/…    to the Messages API
     /<token>/openai/…       to the OpenAI API
+    /<token>/<client>/…     the same, of a client that `reverie install` set up
     /<token>/status         what went through, as JSON; in a browser, as a live page
 
 A request to one of the three conversation endpoints is read and may go up changed; every other
@@ -37,6 +38,7 @@ from reverie.apps.proxy.policies import (
     request,
     upwards,
 )
+from reverie.clients.install import CLIENTS
 from reverie.clients.proxy_address import HOST, ProxyAddress, make_token
 from reverie.errors import InvalidInput
 from reverie.http_server import BODY_SECONDS, is_local, listen, serve
@@ -127,12 +129,16 @@ class Proxy:
         if name == "status":
             await self._show(send, Request(scope).headers.get("accept", ""))
             return
+        client = name if name in CLIENTS else ""
+        if client:
+            name, _, inner = rest[0].partition("/")
+            rest = [inner]
         if name not in ("anthropic", "openai"):
             raise LocalRefusal(404, "A path begins with the token, then anthropic or openai.")
         query = scope.get("query_string", b"").decode("latin-1")
         inner = f"/{rest[0]}" if rest[0] else "/"
         url = f"{self._upstreams.base(name)}{inner}{f'?{query}' if query else ''}"
-        await self._pass(scope, receive, send, (name, inner), url)
+        await self._pass(scope, receive, send, (name, inner), url, client)
 
     async def _show(self, send: Send, accept: str) -> None:
         """What went through: as JSON, or for people as a page that renews itself."""
@@ -147,13 +153,20 @@ class Proxy:
         figures = self.engine.figures
         return {
             "requests": dict(figures.counts),
+            "clients": {name: dict(one) for name, one in figures.clients.items()},
             "saved_characters": figures.saved,
             "breaks": figures.breaks,
             "client_breaks": figures.client_breaks,
         }
 
     async def _pass(
-        self, scope: Scope, receive: Receive, send: Send, to: tuple[str, str], url: str
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        to: tuple[str, str],
+        url: str,
+        client: str,
     ) -> None:
         headers: Headers = list(scope["headers"])
         named = {n.decode("latin-1").lower(): v.decode("latin-1") for n, v in headers}
@@ -168,7 +181,7 @@ class Proxy:
             if more:
                 body = incoming.rest(data)
             else:
-                out = await self.engine.outgoing(form, named, data)
+                out = await self.engine.outgoing(form, named, data, client)
                 body = out.body
         whole = isinstance(body, bytes)
         up = request(self._client, scope["method"], url, upwards(headers, length=not whole), body)

@@ -10,7 +10,9 @@ their budget the older ones fold (`lines.fold_lines`).
 
 When to seal is a calculation (`price_collapse`). Where the tail holds thinking, and the provider
 binds it to what precedes it, a seal waits for the end of a turn, or for the tail's limit;
-thinking that is kept is stripped in the same record.
+thinking that is kept is stripped in the same record. In a list that is its caller's (`whole_turns`)
+the limit waits too, while the kept end holds thinking: a provider refuses a turn under way whose
+thinking is gone.
 """
 
 from __future__ import annotations
@@ -260,11 +262,14 @@ def is_cold(view: View, world: World) -> bool:
 
 
 def is_due(view: View, world: World, price: SealPrice, limit: int) -> bool:
+    first = view.live
     if price.tail > limit:
-        return True
-    if not (price.pays or price.cold):
+        if not world.whole_turns:
+            return True
+        first = _kept_from(view, kept_tokens(world.scaled))
+    elif not (price.pays or price.cold):
         return False
-    return not world.unbound(view.items.since(view.live)) or _turn_begins(view)
+    return not world.unbound(view.items.since(first)) or _turn_begins(view)
 
 
 def _turn_begins(view: View) -> bool:
