@@ -161,7 +161,7 @@ class InterceptionEngine:
         caller = caller_of(headers, self.rules.scope)
         body = scan_body(text, form, caller.seed, caller.thread, self._known)
         folder = project = self._project(body, caller, headers)
-        person = "" if self.rules.folder else person_of(body, folder=bool(project))
+        person = "" if self.rules.folder else person_of(body, headers, folder=bool(project))
         if person:
             key = caller.seed
             caller = replace(caller, seed=chain.seed_of(person, key))

@@ -30,6 +30,7 @@ CODEX = ("originator", "codex")
 ASKING = (CLAUDE_CODE, "x-session-id")
 """Headers of Claude Code and opencode, which ask before they read outside their project."""
 PROJECT = "x-reverie-project"
+USER = "x-reverie-user"
 SWITCH = "x-reverie"
 _FOLDER = re.compile(
     r"(?:^|[\s>])(?:Primary working directory|Working directory|Current working directory|"
@@ -90,12 +91,13 @@ def prompt_of(body: RequestBody, kind: Kind) -> str:
 # --- the person
 
 
-def person_of(body: RequestBody, *, folder: bool) -> str:
-    """Who asks behind a key, as a body names them, without a client's session; "" where nobody is
-    named. Claude Code names the login of the machine's own user: where its `folder` is known,
-    that is nobody else."""
+def person_of(body: RequestBody, headers: Mapping[str, str], *, folder: bool) -> str:
+    """Who asks behind a key, by a header, else as a body names them, without a client's session; ""
+    where nobody is named. Claude Code names the login of the machine's own user: where its
+    `folder` is known, that is nobody else."""
     about = decisions.as_value(body.members.get("metadata")).get("user_id")
-    given = (body.members.get("safety_identifier"), body.members.get("user"), about)
+    members = (body.members.get("safety_identifier"), body.members.get("user"), about)
+    given = (headers.get(USER), *members)
     texts = (str(one) for one in given if isinstance(one, (str, int)))
     person, is_login = _sessionless(next((one for one in texts if one.strip()), ""))
     return "" if is_login and folder else person

@@ -158,7 +158,11 @@ class RequestBody:
     def messages(self, first: int) -> list[dict[str, Any]]:
         """The messages themselves, from the `first` on."""
         starts = self.talk.starts[first:]
-        return [decisions.as_value(decode_value(self.text, self.base + at)[0]) for at in starts]
+        values = [decode_value(self.text, self.base + at)[0] for at in starts]
+        return [
+            {"role": "user", "content": one} if isinstance(one, str) else decisions.as_value(one)
+            for one in values
+        ]
 
     @property
     def marks(self) -> int:

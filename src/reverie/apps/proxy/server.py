@@ -26,8 +26,10 @@ from urllib.parse import urlsplit
 
 import anyio
 import httpx2
+from anyio import to_thread
 from starlette.requests import Request
 
+from reverie.apps.proxy.encodings import READERS, unpack
 from reverie.apps.proxy.policies import (
     Headers,
     StreamObserver,
@@ -173,18 +175,24 @@ class Proxy:
         endpoint = ENDPOINTS.get(to[1]) if scope["method"] == "POST" else None
         form = endpoint[1] if endpoint and endpoint[0] == to[0] else None
         incoming = _Incoming(receive, self._body_seconds)
+        coding = named.get("content-encoding", "identity").strip().lower()
         out: OutgoingRequest | None = None
-        if form is None or "content-encoding" in named:
+        changed = False
+        if form is None or coding not in ("identity", *READERS):
             body = await incoming.unread(named)
         else:
             data, more = await incoming.read(LARGEST)
-            if more:
-                body = incoming.rest(data)
-            else:
-                out = await self.engine.outgoing(form, named, data, client)
-                body = out.body
+            body = incoming.rest(data) if more else data
+            plain = None if more else data
+            if plain is not None and coding in READERS:
+                plain = await to_thread.run_sync(unpack, plain, coding, LARGEST)
+            if plain is not None:
+                out = await self.engine.outgoing(form, named, plain, client)
+                changed = out.body != plain
+                body = out.body if changed else data
         whole = isinstance(body, bytes)
-        up = request(self._client, scope["method"], url, upwards(headers, length=not whole), body)
+        kept = upwards(headers, length=not whole, packed=not changed)
+        up = request(self._client, scope["method"], url, kept, body)
         await self._forward(up, incoming, send, out, form)
 
     async def _forward(
