@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -35,6 +35,7 @@ class LearnerLoop(LoopThread):
 
     def __init__(self) -> None:
         super().__init__("reverie")
+        self.loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix="reverie"))
         self.open: set[BackgroundLearner] = set()
         _before_the_end(self._end)
 
