@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import stat
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -13,7 +15,7 @@ from anyio import to_thread
 from reverie.interception import InterceptionEngine, OutgoingRequest
 from reverie.wire import as_reply
 from reverie.world import Notice
-from tests.proxy.clients import Client, assistant, engine, gave, ran, text, user
+from tests.proxy.clients import Client, assistant, engine, gave, marks, ran, text, user
 
 pytestmark = pytest.mark.spec("18.proxy")
 MANY = 30
@@ -122,3 +124,47 @@ async def test_a_session_stays_in_the_folder_where_it_began(
     out = await client.says("This is asked from another folder").out(client.body())
     assert out.asked is not None
     assert (out.asked.folder, out.asked.project) == (str(began), str(began))
+
+
+async def test_after_a_restart_the_first_repeat_carries_the_mark_it_had(home: Path) -> None:
+    made = engine(home, memory=False)
+    client = Client(made)
+    client.marks = False
+    client.says("Read them, please")
+    await client.asks(None)
+    await client.round("short")
+    before = await client.round("short")
+    await made.aclose()
+    assert marks(before) == 1
+    again = engine(home, memory=False)
+    same = Client(again)
+    same.marks, same.messages = False, client.messages
+    assert await same.asks(None) == before
+    await again.aclose()
+
+
+async def test_a_request_does_not_wait_for_a_session_that_is_stuck(
+    home: Path, tmp_path: Path
+) -> None:
+    notices: list[Notice] = []
+    made = engine(home, notices)
+    client = Client(made, folder=str(tmp_path)).says("This is a question")
+    await client.asks()
+    (shadow,) = made.shadows._open.values()  # pyright: ignore[reportPrivateUsage]
+    begun, over = threading.Event(), threading.Event()
+
+    async def stuck() -> None:
+        begun.set()
+        over.wait()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shadow.do, stuck)
+        await to_thread.run_sync(begun.wait)
+        made.rules = replace(made.rules, patience=0.3)
+        body = client.says("This is another question").body()
+        data = json.dumps(body).encode()
+        out = await made.outgoing("messages", client.headers, data)
+        over.set()
+    assert (out.body, out.told) == (data, "passed: it failed")
+    assert any("0.3 s" in one.text for one in notices)
+    await made.aclose()

@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import stat
+import subprocess
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -81,6 +82,7 @@ class ClientSettings:
         record = self.record(name)
         path = _target(Path(record["file"]) if record else self._file(client))
         old = _read(path)
+        _check_uncommitted(path, address)
         with _with_file_name(path):
             bare, made = old, _missing(path)
             if record:
@@ -265,6 +267,18 @@ def _target(path: Path) -> Path:
     if info.st_size > _MOST:
         raise _refusal(real, "It is too large for settings")
     return real
+
+
+def _check_uncommitted(path: Path, address: ProxyAddress) -> None:
+    """Refuse to write the proxy's token into a file that git would commit."""
+    if not any((folder / ".git").exists() for folder in path.parents):
+        return
+    git = ["git", "-C", str(next(one for one in path.parents if one.is_dir()))]
+    ignored = subprocess.run([*git, "check-ignore", "-q", str(path)], check=False)
+    if ignored.returncode:
+        what = "This file is in a git repository, and the proxy's address holds its token"
+        do = "Let git ignore the file, or set the client's base URL in your shell: `reverie proxy` "
+        raise PathRefused(what, where=str(path), do=f"{do}prints it (port {address.port})")
 
 
 def _refusal(path: Path, what: str) -> PathRefused:

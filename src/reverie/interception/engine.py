@@ -73,6 +73,7 @@ NAME = "proxy"
 PLACE = "proxy"
 """The folder in home with the log of decisions."""
 REST_SECONDS = 3.0
+PATIENCE = 20.0
 CHARACTERS = 8_000
 PREVIEW = 1_200
 SAID = 1_000
@@ -91,6 +92,7 @@ class EngineOptions:
     way_back: ReadBackHint | None = None  # how results are read back, where it is not by a file
     seal: Seal | None = None
     rest: float = REST_SECONDS  # without a request, after which a turn is over
+    patience: float = PATIENCE  # seconds, after which a request passes as it is
     by_client: bool = False  # nothing is sealed or stored that the client may not read
     scope: str = ""  # parts callers that share a credential
     folder: str = ""  # the project of every request; else each tells its own
@@ -130,7 +132,9 @@ class InterceptionEngine:
         self._count(asked, client)
         if asked.kind == "side":
             return self._pass_through(data, "passed: a side request")
-        found, error = await alone(self._build_request(asked, data), None)
+        found, error = None, f"it took over {self.rules.patience:g} s"
+        with anyio.move_on_after(self.rules.patience):
+            found, error = await alone(self._build_request(asked, data), None)
         if found is None:
             self._say(f"a request passed as it is, since something of ours failed: {error}")
             self.figures.counts["failed"] += 1
@@ -295,8 +299,15 @@ class InterceptionEngine:
             self.figures.breaks += 1
             self._say("the prefix of a request changed: please report this", "error")
         self.figures.client_breaks += found.left
-        text = render_body(asked, made, found.known)
+        text = render_body(asked, made, found.known or self._recorded(asked))
         return None if text is None else text.encode()
+
+    def _recorded(self, asked: InterceptedRequest) -> int:
+        """How many parts were sent before this process began, as far as the log knows."""
+        known = self._log.decisions.positions.get(asked.main, {})
+        parts = asked.body.parts
+        ends = (n for n in range(len(parts), 0, -1) if parts[n - 1].chain.hex() in known)
+        return next(ends, 0) if known else 0
 
     def _outgoing(
         self,

@@ -365,7 +365,8 @@ async def _send_response(send: Send, status: int, body: bytes, kind: bytes) -> N
 # --- The proxy, started: its token, its engine, its provider; and drained when it is told to stop.
 
 
-GRACE_SECONDS = 120
+GRACE_SECONDS = 600
+"""How long answers under way may take to end, once the port is free for another proxy."""
 
 
 @asynccontextmanager
