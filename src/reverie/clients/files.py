@@ -34,7 +34,7 @@ from reverie.clients.proxy_address import (
     forget_token,
     gateways,
     make_token,
-    status,
+    proxy_status,
 )
 from reverie.errors import InvalidInput, NotFound, PathRefused, StoreError
 from reverie.settings.schema import read_object
@@ -101,7 +101,7 @@ class ClientSettings:
             what = f"Another client has the proxy on port {port} forward elsewhere"
             raise InvalidInput(what, do=f"Take another port, as in `--port {port + 1}`")
         same = kept == upstreams and self.port(name) == port
-        if any(upstreams.values()) and not same and status(address) is not None:
+        if any(upstreams.values()) and not same and proxy_status(address) is not None:
             what = f"A proxy runs on port {port} that does not forward to the gateway of {name}"
             raise InvalidInput(what, do="Stop it, install again, then start it again")
         return SettingsChange(client, path, old, plan, tuple(dict.fromkeys(made)), port, upstreams)

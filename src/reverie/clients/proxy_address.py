@@ -90,7 +90,7 @@ def forget_token(home: Path) -> None:
         (home / _FOLDER).rmdir()
 
 
-def status(address: ProxyAddress, seconds: float = 2.0) -> dict[str, Any] | None:
+def proxy_status(address: ProxyAddress, seconds: float = 2.0) -> dict[str, Any] | None:
     """What the proxy at this address says of itself; None where none of ours answers."""
     import http.client
 

@@ -21,7 +21,8 @@ import anyio
 
 from reverie.clients.files import ClientSettings
 from reverie.clients.plugin import is_outdated
-from reverie.clients.proxy_address import ProxyAddress, known_token, object_in, status
+from reverie.clients.proxy_address import ProxyAddress, known_token, object_in, proxy_status
+from reverie.clients.service import WITHOUT
 from reverie.embedded.model import EmbeddedModel
 from reverie.errors import PathRefused, ReverieError
 from reverie.memory.values import list_memories
@@ -365,10 +366,12 @@ def _clients(examined: DoctorRun) -> Iterator[Check]:
 
 
 def _traffic(name: str, address: ProxyAddress) -> Check:
-    told = status(address)
+    told = proxy_status(address)
     if told is None:
-        what = f"{name} is set to the proxy, but nothing answers on port {address.port}"
-        return Check("clients", "problem", what, "Start it: `reverie proxy`")
+        gone = f"{name} is set to the proxy, but nothing answers on port {address.port}"
+        what = f"{gone}: without it, {name} {WITHOUT[name]}"
+        do = f"Start it: `reverie proxy`; or take it out: `reverie uninstall {name}`"
+        return Check("clients", "problem", what, do)
     own = object_in(told, "requests")  # of whoever uses an address without a name
     if address.client:
         own = object_in(object_in(told, "clients"), name)

@@ -72,6 +72,7 @@ SWITCH_SECONDS = 0.001
 )
 @click.option("--record", is_flag=True, help="Change nothing; record what passes for replay.")
 @click.option("--explain", is_flag=True, help="Tell on stderr what is done to each request.")
+@click.option("--unit", is_flag=True, help="Print a systemd user unit for this proxy, and end.")
 @json_option
 def proxy(
     port: int,
@@ -82,6 +83,7 @@ def proxy(
     background: str,
     record: bool,
     explain: bool,
+    unit: bool,
     as_json: bool,
 ) -> None:
     """Serve a proxy for agents that are already in use, until Ctrl-C.
@@ -92,6 +94,19 @@ def proxy(
     """
     import anyio
 
+    if unit:
+        from reverie.clients.service import unit as unit_text
+
+        given = {
+            "--port": str(port),
+            "--policy": policy or "",
+            "--memory": memory,
+            "--upstream": upstream,
+            "--upstream-openai": upstream_openai,
+            "--background": background,
+        }
+        say(unit_text(tuple(part for pair in given.items() if pair[1] for part in pair)))
+        return
     with extra("proxy", "The proxy cannot serve"):
         from reverie.apps.proxy.policies import Upstreams
         from reverie.apps.proxy.server import run, upstreams_of

@@ -18,6 +18,7 @@ from __future__ import annotations
 import hmac
 import html
 import json
+import os
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -154,6 +155,7 @@ class Proxy:
     def _status(self) -> dict[str, object]:
         figures = self.engine.figures
         return {
+            "pid": os.getpid(),
             "requests": dict(figures.counts),
             "clients": {name: dict(one) for name, one in figures.clients.items()},
             "saved_characters": figures.saved,
