@@ -157,14 +157,15 @@ async def test_a_request_does_not_wait_for_a_session_that_is_stuck(
         begun.set()
         over.wait()
 
+    data = json.dumps(client.says("This is another question").body()).encode()
+    out: OutgoingRequest | None = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(shadow.do, stuck)
         await to_thread.run_sync(begun.wait)
         made.rules = replace(made.rules, patience=0.3)
-        body = client.says("This is another question").body()
-        data = json.dumps(body).encode()
         out = await made.outgoing("messages", client.headers, data)
         over.set()
+    assert out is not None
     assert (out.body, out.told) == (data, "passed: it failed")
     assert any("0.3 s" in one.text for one in notices)
     await made.aclose()
