@@ -101,6 +101,7 @@ class DreamTask(Task):
 
     kind: str = "dream"
     folder: str = ""  # the copy to work on
+    files: tuple[tuple[str, bytes], ...] = ()  # its files as it began
     transcripts: str = ""  # where past sessions can be searched
     root: str = ""  # the repository the memories are about
     now: float = 0.0

@@ -26,6 +26,7 @@ import reverie
 from reverie.concurrency import alone
 from reverie.consolidation import branch as branches
 from reverie.consolidation.changes import BranchVerdict, change_verdict
+from reverie.consolidation.folder import CheckInput
 from reverie.consolidation.reasons import Tombstone, reasons_in
 from reverie.light import dataclass
 from reverie.secrets.scanner import remove_secrets
@@ -239,6 +240,8 @@ class DreamRun:
         guards = replace(self.dreamer.guards, context=lambda: self._context(worker))
         tools = guards(spec, also_readable=(self.branch.work, self.library.path))
         tools.note_shown(self.branch.work, spec.instruction, self.base.get)
+        if self.dreamer.model.capabilities.rules:  # they read the files in the task
+            tools.note_files(self.branch.work, self.base)
         try:
             result = await forks.run(worker, spec, self.dreamer.model, tools, self._saw)
             for _ in range(0 if self.dreamer.model.capabilities.free else RETRIES):
@@ -268,6 +271,7 @@ class DreamRun:
         transcripts = str(dreamer.library.path)
         task = DreamTask(
             folder=work,
+            files=tuple(sorted(self.base.items())),
             transcripts=transcripts,
             root=str(dreamer.root),
             now=now,
@@ -378,15 +382,13 @@ class DreamRun:
 
     def _verdict(self, text: str) -> BranchVerdict:
         work = branches.without_emptied(self.branch.state("work"), self.base)
-        return change_verdict(
+        given = CheckInput(
             self.base,
-            work,
-            reasons_in(text),
-            limits=self.dreamer.memories.folder.limits,
             now=self.dreamer.clock.now(),
+            limits=self.dreamer.memories.folder.limits,
             trust=self.dreamer.memories.trust,
-            doubted=[one.file for one in self.rules],
         )
+        return change_verdict(given, work, reasons_in(text), [one.file for one in self.rules])
 
     async def _commit_changes(self, work: branches.FolderFiles) -> Dream:
         done: list[DreamChanges] = []
