@@ -18,7 +18,7 @@ from tests.proxy.clients import BIG, assistant, gave, use, user
 from tests.proxy.proxied import KEY, READ, proxied
 from tests.proxy.sockets import raw, sends
 
-pytestmark = pytest.mark.spec("T.90")
+pytestmark = pytest.mark.spec("18.proxy")
 zstd: Any = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 brotli: Any = import_module("brotli")
 PACK: dict[str, Callable[[bytes], bytes]] = {

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
@@ -49,15 +49,12 @@ class ProcessLimit:
         self._free.release()
 
 
-@lru_cache(8)
-def _limit_of(process: int, at_once: int) -> ProcessLimit:
-    del process  # a fork counts its own work
-    return ProcessLimit(at_once)
+_limits: dict[int, ProcessLimit] = {}  # by process: a fork counts its own work
 
 
 def process_limit(at_once: int) -> ProcessLimit:
-    """The one limit for background work in this process."""
-    return _limit_of(os.getpid(), max(1, at_once))
+    """The one limit for background work in this process; who asks first says how much."""
+    return _limits.setdefault(os.getpid(), ProcessLimit(max(1, at_once)))
 
 
 class StartsTasks(Protocol):
