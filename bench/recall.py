@@ -38,6 +38,7 @@ from typing import Any
 
 import anyio
 
+import reverie
 from bench import recall_data as data
 from bench.figures import QUICK, ROOT_SHARED, Figure, Row, against_peers, at_least, at_most
 from bench.growth import grown
@@ -48,6 +49,7 @@ from reverie.providers import SIZE, minilm
 from reverie.recall import LocalModel, Query
 from reverie.session import meanings
 from reverie.store import RecallIndex
+from reverie.text import neutralize_markup
 
 
 def measure(out: Path) -> Iterator[Figure | Row]:
@@ -57,6 +59,7 @@ def measure(out: Path) -> Iterator[Figure | Row]:
         return
     with tempfile.TemporaryDirectory() as name:
         yield from dialogues(Path(name))
+        yield contexts(Path(name))
         yield from commits(Path(name))
 
 
@@ -95,6 +98,46 @@ def answered(index: RecallIndex, question: data.Question) -> tuple[int, float, f
     wanted = frozenset(turn.partition(":")[0] for turn in question.evidence)
     found = (share(turns[:5], question.evidence), share(turns, question.evidence))
     return question.category, *found, share(sessions, wanted)
+
+
+# What a prompt gets of recorded dialogues
+
+
+def contexts(folder: Path) -> Figure:
+    """Questions whose whole evidence stands in `context`, and in what FTS5 finds first of the same
+    turns, as many of them as have its bytes."""
+    ours: list[bool] = []
+    theirs: list[bool] = []
+    for dialogue in data.dialogues():
+        memory = reverie.Memory(dialogue.id, home=folder / "home")
+        for session, said in dialogue.sessions.items():
+            memory.record([(turn.speaker, turn.text) for turn in said], session=session)
+        turns = {turn.message: turn for said in dialogue.sessions.values() for turn in said}
+        plain = Plain({name: [f"{one.speaker}: {one.text}"] for name, one in turns.items()})
+        for question in dialogue.questions[:: 10 if QUICK else 1]:
+            shown = " ".join(memory.context(question.text).split())
+            wanted = [" ".join(turns[name].text.split()) for name in question.evidence]
+            ours.append(all(neutralize_markup(text) in shown for text in wanted))
+            found: set[str] = set()
+            room = len(shown.encode())
+            for name in plain.search(question.text, len(turns)):
+                room -= len(f"{turns[name].speaker}: {turns[name].text}\n".encode())
+                if room < 0:
+                    break
+                found.add(name)
+            theirs.append(question.evidence <= found)
+    what = (
+        "LoCoMo: questions whose evidence is in `context` of recorded dialogues, of the same size"
+    )
+    return against_peers(
+        "recall.context",
+        what,
+        statistics.mean(ours),
+        {"FTS5": statistics.mean(theirs)},
+        better="higher",
+        unit="share",
+        n=len(ours),
+    )
 
 
 # Sessions that a commit came from

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reverie.agent import PASSAGE, around, recall_tools
+from reverie.agent import recall_tools
+from reverie.recall import PASSAGE, around
 from reverie.session import MemoryIndex, open_session
 from reverie.store import MemoryFolder, MemoryStore
 from reverie.testing import reply

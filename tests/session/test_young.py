@@ -12,9 +12,10 @@ from reverie.session import (
     RecalledNotes,
     RecallHistory,
     RequestHead,
+    index_files,
     young_memories,
 )
-from reverie.session.context import MAX_FILES
+from reverie.session.context import MAX_FILES, WHOLE
 from reverie.settings import Settings
 from reverie.store import MemoryStore, RecallHit
 from reverie.testing import ManualClock, reply
@@ -50,6 +51,22 @@ def test_bodies_of_all_four_types_stand_in_the_head(memories: MemoryStore) -> No
         assert f"The body of {kind}." in text
     assert "] feedback.md (a rule the user gave you earlier; it holds" in text
     assert "does not command" not in text
+
+
+def test_what_stands_whole_in_the_head_has_no_line_in_its_index(memories: MemoryStore) -> None:
+    one_of_each(memories)
+    write(memories, "long.md", "words " * 100, type="project")
+    for one in memories.folder.scan():
+        memories.folder.point(one.key)
+    settings, scanned = Settings(young_tokens=100), memories.folder.scan()
+    whole = young_memories(memories, settings, scanned)
+    (index,) = index_files(memories.folder, scanned=scanned, whole=whole)
+    for name, lines in {"user.md": 0, "feedback.md": 0, "project.md": 1, "long.md": 1}.items():
+        assert index.text.count(f"({name})") == lines
+    assert index.text.endswith(WHOLE)
+    (index,) = index_files(memories.folder, scanned=scanned)
+    assert index.text.count("](") == 5
+    assert WHOLE not in index.text
 
 
 def test_above_the_limit_those_about_the_user_stand_there_and_then_none(

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from reverie.errors import InvalidInput, NotFound
-from reverie.memory import search
+from reverie.memory.context import HEADING, note
 from reverie.text.format import cut_line, plural, utc_minute
 from reverie.text.safety import frame, neutralize_markup
 from reverie.toolbox.toolset import Offer, ToolAnswer, Toolset
@@ -92,7 +92,7 @@ def _give_found(memory: Memory, given: Mapping[str, Any]) -> ToolAnswer:
     hits = memory.search(str(given["query"]), limit=int(given.get("limit") or 5))
     if not hits:
         return ToolAnswer("Nothing that is remembered fits.")
-    return ToolAnswer("\n\n".join([search.HEADING, *map(search.note, hits)]))
+    return ToolAnswer("\n\n".join([HEADING, *map(note, hits)]))
 
 
 def _keep(memory: Memory, given: Mapping[str, Any]) -> ToolAnswer:
@@ -248,7 +248,7 @@ def _search(memory: Memory, given: Mapping[str, Any]) -> str:
     hits = memory.search(str(given["query"]), limit=int(given.get("limit") or 5))
     if not hits:
         return "Nothing that is remembered fits."
-    return "\n\n".join([search.HEADING, *map(_note, hits)])
+    return "\n\n".join([HEADING, *map(_note, hits)])
 
 
 def _note(hit: Found) -> str:

@@ -13,7 +13,7 @@ __getattr__ = offered(
     {
         "gate": "CLEAR LocalModel MARGIN MAX_SENTENCES QueryVector evidence least sentences "
         "telling",
-        "passages": "Utterance best_lines headings utterances",
+        "passages": "PASSAGE Utterance around best_lines headings utterances",
         "ranker": "MAX_TERMS Query QueryTerms RankedNote RankedTurn count_terms find_terms rarity "
         "score_note score_turn",
     },

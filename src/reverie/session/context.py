@@ -31,9 +31,10 @@ from reverie.store.memory_folder import MemoryFolder
 from reverie.store.memory_store import MemoryStore
 from reverie.store.project import Project
 from reverie.store.sensitive_paths import is_secret
-from reverie.toolbox import command
+from reverie.toolbox import path_patterns
 from reverie.topics import instructions, prompt
 from reverie.topics.entry import INDEX, TEAM, TopicFile, decode_text
+from reverie.topics.index import without
 from reverie.topics.instructions import (
     MAX_BYTES,
     InstructionFile,
@@ -141,8 +142,8 @@ class DiskReader:
 
 def _excludes(pattern: str, names: Sequence[str]) -> bool:
     try:
-        return command.matcher(pattern, folders=True)(names)
-    except command.BadPattern:
+        return path_patterns.matcher(pattern, folders=True)(names)
+    except path_patterns.BadPattern:
         return False
 
 
@@ -253,11 +254,18 @@ def memory_section(
     )
 
 
+WHOLE = "What this index leaves out stands below as a whole."
+
+
 def index_files(
-    memory: MemoryFolder, *, team: bool = False, scanned: Sequence[ManifestLine] | None = None
+    memory: MemoryFolder,
+    *,
+    team: bool = False,
+    scanned: Sequence[ManifestLine] | None = None,
+    whole: Sequence[InstructionFile] = (),
 ) -> tuple[InstructionFile, ...]:
     """The memory index as it is sent, and the team's after it, without lines that would command:
-    teammates' words are untrusted."""
+    teammates' words are untrusted. Memories that are sent `whole` have no line in it."""
     found: list[InstructionFile] = []
     kinds: list[tuple[str, InstructionKind]] = [(INDEX, "memory")]
     if team:
@@ -265,10 +273,22 @@ def index_files(
     for key, kind in kinds:
         sent = memory.index_sent(key, scanned)
         index, left_out = without_orders(sent.text) if kind == "team" else (sent.text, "")
-        text = "\n\n".join(filter(None, (index.rstrip("\r\n"), sent.warning, left_out)))
+        kept = _without_lines(index, memory.root, whole)
+        told = WHOLE if kept != index else ""
+        text = "\n\n".join(filter(None, (kept.strip("\r\n"), told, sent.warning, left_out)))
         if text.strip():
             found.append(InstructionFile(str(memory.root / key), kind, text))
     return tuple(found)
+
+
+def _without_lines(index: str, root: Path, whole: Sequence[InstructionFile]) -> str:
+    """An index without the lines of memories that are sent whole."""
+    data = index.encode("utf-8", "surrogateescape")
+    for one in whole:
+        path = Path(one.path)
+        if path.is_relative_to(root):
+            data = without(data, path.relative_to(root).as_posix())
+    return data.decode("utf-8", "surrogateescape")
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +315,7 @@ def gather(
         say(Notice("instructions", warning, "warning"))
     if collected.unapproved:
         say(unapproved_notice(collected.unapproved))
-    indexes = () if memory is None else index_files(memory, team=team, scanned=scanned)
+    indexes = () if memory is None else index_files(memory, team=team, scanned=scanned, whole=young)
     files = (*collected.files, *indexes, *young)
     return HeadContext(instructions.render(files), files)
 
@@ -341,8 +361,9 @@ def _wider_memories(
             with OpenMemory.of(part, say=say) as opened:
                 store = opened.store
                 scanned = store.folder.scan()
-                yield from index_files(store.folder, scanned=scanned)
-                yield from young_memories(store, settings, scanned)
+                young = young_memories(store, settings, scanned)
+                yield from index_files(store.folder, scanned=scanned, whole=young)
+                yield from young
 
 
 # --- Young memories, sent whole: while they are few, their bodies stand with the index in the

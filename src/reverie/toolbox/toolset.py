@@ -179,7 +179,8 @@ def _answer_call(offer: Offer, given: object) -> tuple[ToolAnswer, bool]:
             f"this toolset describes {offer.name} and knows no list to read from",
             do="Use the handle of what fit returned, or of a Fitter",
         )
-    from reverie.toolbox.toolbox import problems, read  # due once a model calls
+    from reverie.toolbox.json_schema import problems  # due once a model calls
+    from reverie.toolbox.toolbox import read
 
     try:
         text = given if isinstance(given, str) else dump(given or {})

@@ -21,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 import reverie
 from reverie.errors import NotFound, ReverieError
 from reverie.memory.model_tools import READING, model_tools
-from reverie.toolbox.toolbox import Check, checker
+from reverie.toolbox.json_schema import Check, checker
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext

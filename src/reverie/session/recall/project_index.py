@@ -29,10 +29,11 @@ from reverie.recall.gate import Embeddings, LocalModel, QueryVector, sentences
 from reverie.recall.ranker import Query
 from reverie.settings.catalog import DEFAULTS, Settings
 from reverie.store.history import History
+from reverie.store.home import DIALOGUES
 from reverie.store.memory_folder import MemoryFolder
 from reverie.store.memory_store import MemoryStore
 from reverie.store.project import Project
-from reverie.store.recall.index import INDEX_NAME, HitKind, RecallHit, RecallIndex
+from reverie.store.recall.index import INDEX_NAME, SESSIONS, HitKind, RecallHit, RecallIndex
 from reverie.text.dates import relative
 from reverie.topics.entry import TopicFile, decode_text
 from reverie.topics.times import file_time, files_copied, line_times
@@ -188,7 +189,7 @@ class MemoryIndex:
             if "memory" in kinds and not (beside and self._is_slow):
                 self.refresh()
             if "transcript" in kinds:
-                index.refresh_transcripts(self.transcripts)
+                index.refresh_transcripts(self.transcripts, recorded=without is SESSIONS)
             model = self._model() if meaning is None else None
             if model is not None:
                 fill(index, model, kinds)
@@ -200,6 +201,21 @@ class MemoryIndex:
                 self.refresh()
                 hits = index.search(query, k=k, kinds=kinds, exclude=without, meaning=meaning)
             return hits
+
+    @property
+    def seen(self) -> int:
+        """How many memories the last look at the folder saw."""
+        return self._seen
+
+    @property
+    def has_dialogues(self) -> bool:
+        """Whether any conversation was recorded."""
+        return (self.transcripts / DIALOGUES).is_dir()
+
+    def around(self, hit: RecallHit) -> list[tuple[int, str, str]]:
+        """Place, speaker and words of a turn that was found, and of those beside it."""
+        with self.opened() as index:
+            return index.around(hit)
 
 
 # --- Recall by meaning: the model there is for it, and vectors kept up with memories and turns.
@@ -378,25 +394,29 @@ class FileTimes:
         self._history = history
         self._alone = alone
         self._unsure: frozenset[str] | None = None
+        self._committed: Mapping[str, float] | None = None
 
-    def at(self, key: str) -> float:
+    def at(self, key: str, known: Sequence[Version] | None = None) -> float:
         """When a file was last written to; 0 where nobody knows."""
         try:
-            return self.of(self._folder.read(key, _HEAD_BYTES))
+            return self.of(self._folder.read(key, _HEAD_BYTES), known)
         except (NotFound, StoreError):
             return 0.0
 
-    def of(self, one: TopicFile) -> float:
-        """The same for a file that was read, at least its head."""
-        versions: list[Version] = []
-        if self._history is not None:
+    def of(self, one: TopicFile, known: Sequence[Version] | None = None) -> float:
+        """The same for a file that was read, at least its head, and the versions known of it."""
+        versions = known or ()
+        if known is None and self._history is not None:
             with suppress(NotFound, StoreError):
                 versions = self._history.log(one.key)
-        known = file_time(one.data, versions, 0.0, self._now, sure=False)
-        if known:
-            return known
-        own = self._alone(one.modified) if self._alone else self._is_own(one.key)
-        return file_time(one.data, versions, one.modified, self._now, sure=own)
+        told = file_time(one.data, versions, 0.0, self._now, sure=False)
+        if told:
+            return told
+        if self._committed is None:
+            self._committed = commit_times(self._folder.root)
+        stamp = self._committed.get(one.key, 0.0)
+        own = bool(stamp) or (self._alone(one.modified) if self._alone else self._is_own(one.key))
+        return file_time(one.data, versions, stamp or one.modified, self._now, sure=own)
 
     def _is_own(self, key: str) -> bool:
         """Whether a file's time is its own, and not that of a checkout or a copy of many."""

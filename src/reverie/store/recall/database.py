@@ -31,7 +31,7 @@ from reverie.recall.ranker import QueryTerms
 from reverie.store.fs import SAFE, read_plain
 from reverie.world import Notice, Say
 
-VERSION = "2"
+VERSION = "3"
 PATIENCE = 0.5
 """Seconds to wait for another process that is writing."""
 
@@ -39,7 +39,8 @@ _HEADER = 100
 _SCHEMA = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE total (kind TEXT PRIMARY KEY, texts, path, name, about, heads, body) WITHOUT ROWID;
-INSERT INTO total VALUES ('memory', 0, 0, 0, 0, 0, 0), ('transcript', 0, 0, 0, 0, 0, 0);
+INSERT INTO total VALUES
+    ('memory', 0, 0, 0, 0, 0, 0), ('transcript', 0, 0, 0, 0, 0, 0), ('reply', 0, 0, 0, 0, 0, 0);
 CREATE TABLE file (
     id INTEGER PRIMARY KEY, kind TEXT, key TEXT, modified INTEGER, size INTEGER, inode INTEGER,
     changed INTEGER, type TEXT, name TEXT, description TEXT, saved REAL, line INTEGER, body TEXT,
@@ -61,6 +62,10 @@ CREATE VIRTUAL TABLE turn_index USING fts5(
     words, content='turn', content_rowid='id', tokenize="unicode61 remove_diacritics 0"
 );
 CREATE VIRTUAL TABLE turn_terms USING fts5vocab(turn_index, row);
+CREATE VIRTUAL TABLE reply_index USING fts5(
+    words, content='turn', content_rowid='id', tokenize="unicode61 remove_diacritics 0"
+);
+CREATE VIRTUAL TABLE reply_terms USING fts5vocab(reply_index, row);
 CREATE TABLE speaker (term TEXT PRIMARY KEY, name TEXT) WITHOUT ROWID;
 CREATE TABLE vector (file INTEGER, model TEXT, value BLOB, PRIMARY KEY (file, model)) WITHOUT ROWID;
 """

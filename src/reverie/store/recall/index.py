@@ -41,7 +41,7 @@ from reverie.store.recall.turns import PLACES, Turns
 from reverie.topics.entry import is_topic
 from reverie.topics.manifest import HEADER_LINES
 from reverie.topics.times import TOGETHER
-from reverie.transcript.records import Entry
+from reverie.transcript.records import Entry, Started
 from reverie.world import Notice, Say, say_nothing
 
 HitKind: TypeAlias = TextKind
@@ -62,8 +62,9 @@ _UNSETTLED: FileStamp = (0, 0, 0, 0)
 @dataclass(frozen=True, slots=True)
 class RecallHit:
     """One text that answers a query, and why. `file` is a key below the memory folder, or for a
-    transcript the session's id; `saved` is when it was written, in seconds; `line` is the first
-    of `passage` in the file, counted from 1, or the turn's place in its session."""
+    transcript its key below the project, which is the session's id where it was not recorded;
+    `saved` is when it was written, in seconds; `line` is the first of `passage` in the file,
+    counted from 1, or the turn's place in its session."""
 
     file: str
     score: float
@@ -78,11 +79,22 @@ class RecallHit:
     session: str = ""
     message: str = ""
     evidence: float = 0.0
+    body: str = ""  # of a memory, as far as it is indexed
 
     @property
     def clear(self) -> bool:
         """Whether it is clearly about the query: the gate for what is injected unasked."""
         return self.evidence >= CLEAR
+
+
+class _Sessions:
+    """The keys of sessions' transcripts, as against those of recorded dialogues."""
+
+    def __contains__(self, key: object) -> bool:
+        return not str(key).startswith(f"{places.DIALOGUES}/")
+
+
+SESSIONS: Container[str] = _Sessions()
 
 
 class RecallIndex:
@@ -170,31 +182,45 @@ class RecallIndex:
                 done += sum(self._notes.put(*one) for one in batch)
         return done
 
-    def refresh_transcripts(self, folder: Path) -> RefreshResult:
-        """Bring the index up to date with the transcripts of a project."""
-        return self._with_rebuild(lambda: self._refresh_turns(folder), RefreshResult(whole=False))
+    def refresh_transcripts(self, folder: Path, *, recorded: bool = False) -> RefreshResult:
+        """Bring the index up to date with the transcripts of a project, or with the recorded
+        dialogues alone."""
+        instead = RefreshResult(whole=False)
+        return self._with_rebuild(lambda: self._refresh_turns(folder, recorded), instead)
 
-    def _refresh_turns(self, folder: Path) -> RefreshResult:
-        found = {one.id: _file_stamp(one.path) for one in places.sessions(folder)}
+    def _refresh_turns(self, folder: Path, only_recorded: bool) -> RefreshResult:
+        own = () if only_recorded else places.sessions(folder)
+        found = {one.id: _file_stamp(one.path) for one in own}
+        recorded = places.sessions(folder / places.DIALOGUES)
+        found |= {f"{places.DIALOGUES}/{one.id}": _file_stamp(one.path) for one in recorded}
         known = self._turns.known()
+        if only_recorded:
+            known = {key: mark for key, mark in known.items() if key not in SESSIONS}
         changed = [key for key, mark in found.items() if mark and known.get(key) != mark]
         gone = [key for key in known if not found.get(key)]
         if changed:
             with Folder(folder, create=False) as files:
                 for session in changed:
-                    said = list(utterances(_entries(files, session)))
-                    self.put_session(session, said, found[session] or _UNSETTLED)
+                    read = list(_entries(files, session))
+                    first = read[0].record if read and session not in SESSIONS else None
+                    name = first.session if isinstance(first, Started) else ""
+                    mark = found[session] or _UNSETTLED
+                    self.put_session(session, utterances(read), mark, name)
         with self._writing():
             for session in gone:
                 self._turns.remove(session)
         return RefreshResult(len(found), len(changed), len(gone))
 
     def put_session(
-        self, session: str, said: Iterable[Utterance], mark: FileStamp = _UNSETTLED
+        self,
+        session: str,
+        said: Iterable[Utterance],
+        mark: FileStamp = _UNSETTLED,
+        name: str = "",
     ) -> None:
         """Take in the turns of one session, in place of what was known of it."""
         with self._turn, self._writing():
-            self._turns.put(session, said, mark)
+            self._turns.put(session, said, mark, name)
 
     @contextlib.contextmanager
     def _writing(self) -> Generator[None]:
@@ -251,7 +277,7 @@ class RecallIndex:
                 hits += self._memories(query, k, exclude, meaning)
             if "transcript" in kinds:
                 likeness = self._likeness("transcript", meaning)
-                _, turns = self._turns.ranked(query, exclude=exclude, likeness=likeness)
+                turns = self._turns.ranked(query, exclude=exclude, likeness=likeness)
                 hits += [hit for one in turns[:k] if (hit := self._turn_hit(one))]
             return sorted(hits, key=lambda hit: -hit.score)[:k]
 
@@ -306,6 +332,10 @@ class RecallIndex:
 
         return self._with_rebuild(has_own_time, False)
 
+    def around(self, hit: RecallHit) -> list[tuple[int, str, str]]:
+        """Place, speaker and words of a turn that was found, and of those beside it."""
+        return self._with_rebuild(lambda: self._turns.around(hit.file, hit.line), [])
+
     def sessions(
         self, query: Query, *, k: int = 10, exclude: Container[str] = ()
     ) -> list[RecallHit]:
@@ -330,21 +360,20 @@ class RecallIndex:
         at, lines = best_lines(body, ((term.text, term.weight) for term in weighed.all))
         about = (kind, name, description, saved)
         where = (one.why, lines, line + at)
-        return RecallHit(key, one.score, "memory", *about, *where, evidence=one.evidence)
+        return RecallHit(key, one.score, "memory", *about, *where, evidence=one.evidence, body=body)
 
     def _turn_hit(self, one: ScoredMemory) -> RecallHit | None:
         row = self._base.execute(
-            "SELECT file.key, turn.message, turn.speaker, turn.at, turn.said"
+            "SELECT file.key, file.name, turn.message, turn.speaker, turn.at, turn.said"
             " FROM turn, file WHERE turn.id = ? AND file.id = ?",
             (one.id, one.id >> PLACES),
         ).fetchone()
         if row is None:
             return None
-        key, message, speaker, at, said = row
+        key, name, message, speaker, at, said = row
         place = (one.id & ((1 << PLACES) - 1)) + 1
-        return RecallHit(
-            key, one.score, "transcript", "", speaker, "", at, one.why, said, place, key, message
-        )
+        where = (said, place, name or key, message)
+        return RecallHit(key, one.score, "transcript", "", speaker, "", at, one.why, *where)
 
     def _with_rebuild(self, work: Callable[[], T], instead: T) -> T:
         """The work's result. A broken index is made anew once, to be filled by the next refresh;

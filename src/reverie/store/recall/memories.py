@@ -37,7 +37,7 @@ from reverie.store.paths import DEPTH
 from reverie.store.recall.database import LIKEST, Counts, VectorScores, choose_terms
 from reverie.text.tokens import terms
 from reverie.topics import frontmatter
-from reverie.topics.entry import LOGS, decode_text, is_topic, stem, superseded_by, type_of
+from reverie.topics.entry import LOGS, decode_text, is_topic, stem, superseded_by, type_of, uncut
 from reverie.topics.manifest import HEADER_LINES
 
 FileStamp = tuple[int, int, int, int]
@@ -136,6 +136,8 @@ def _entries(path: str) -> list[os.DirEntry[str]]:
         return []
 
 
+FACT = 400
+"""Characters of a memory that may be one fact."""
 CANDIDATES = 100
 MAX_MATCHES = 1_500
 """Texts that the terms of one query may bring up together; the rarest terms go first."""
@@ -205,6 +207,8 @@ class NoteIndex:
         )
         path = "" if superseded else key.removesuffix(".md")
         texts = (path, name, about, headings(body), body)
+        if is_own_name(body, name, about):  # its first words count no more than its last
+            texts = ("", body, body, "", body)
         row = (made.lastrowid, *(" ".join(terms(text)) for text in texts))
         self._base.execute("INSERT INTO note VALUES (?, ?, ?, ?, ?, ?)", row)
         self._base.execute(
@@ -387,6 +391,13 @@ class NoteIndex:
             )
             found.update((row[0], row) for row in rows)
         return found.values()
+
+
+def is_own_name(body: str, name: str, about: str) -> bool:
+    """Whether a memory is one fact whose name and description are its own first words."""
+    text = body.strip()
+    names = name, uncut(about)
+    return 0 < len(text) <= FACT and bool(name) and all(text.startswith(one) for one in names)
 
 
 def _plain(text: str) -> str:
