@@ -21,7 +21,8 @@ import anyio
 
 from reverie.clients.files import ClientSettings
 from reverie.clients.plugin import is_outdated
-from reverie.clients.proxy_address import ProxyAddress, known_token, object_in, status
+from reverie.clients.proxy_address import ProxyAddress, known_token, object_in, proxy_status
+from reverie.clients.service import WITHOUT
 from reverie.embedded.model import EmbeddedModel
 from reverie.errors import PathRefused, ReverieError
 from reverie.memory.values import list_memories
@@ -352,11 +353,12 @@ def _clients(examined: DoctorRun) -> Iterator[Check]:
     clients = ClientSettings(place)
     for name in clients.installed():
         address = ProxyAddress(clients.port(name), known_token(place.home))
-        if not clients.in_place(name, address):
+        found = clients.in_place(name, address)
+        if found is None:
             do = f"`reverie install {name}` puts it back, `reverie uninstall {name}` forgets it"
             yield Check("clients", "problem", f"{name}: its settings no longer name the proxy", do)
             continue
-        yield _traffic(name, address)
+        yield _traffic(name, found)
     if is_outdated(place.environ):
         what = "claude-code: the plugin's hooks block every call once this package is gone"
         do = "`reverie install claude-code --plugin` writes hooks that do not"
@@ -364,11 +366,16 @@ def _clients(examined: DoctorRun) -> Iterator[Check]:
 
 
 def _traffic(name: str, address: ProxyAddress) -> Check:
-    told = status(address)
+    told = proxy_status(address)
     if told is None:
-        what = f"{name} is set to the proxy, but nothing answers on port {address.port}"
-        return Check("clients", "problem", what, "Start it: `reverie proxy`")
-    count = sum(n for n in object_in(told, "requests").values() if isinstance(n, int))
+        gone = f"{name} is set to the proxy, but nothing answers on port {address.port}"
+        what = f"{gone}: without it, {name} {WITHOUT[name]}"
+        do = f"Start it: `reverie proxy`; or take it out: `reverie uninstall {name}`"
+        return Check("clients", "problem", what, do)
+    own = object_in(told, "requests")  # of whoever uses an address without a name
+    if address.client:
+        own = object_in(object_in(told, "clients"), name)
+    count = sum(n for n in own.values() if isinstance(n, int))
     if not count:
         what = f"{name}: the proxy runs, no request has arrived since it started"
         return Check("clients", "note", what, f"Start {name} anew and ask it something")

@@ -30,7 +30,7 @@ __getattr__ = offered(
         "extraction.trigger": "NAME UserText asks_now extraction_prompt fresh manifest_lines "
         "saved_since turns_since user_words why_not_due",
         "hooks": "EVENTS Hook HookEvent Hooks MAX_CONTEXT MAX_OUTPUT hooks_for load_hooks",
-        "jobs": "Jobs process_limit",
+        "jobs": "Jobs ProcessLimit process_limit",
         "library": "NoDisk SessionDisk SessionLibrary",
         "loop": "BEGIN ROUND TurnState run_turn",
         "notes": "ROUNDS update",

@@ -80,6 +80,7 @@ from reverie.session.hooks import Hooks as Hooks
 from reverie.session.hooks import hooks_for as hooks_for
 from reverie.session.hooks import load_hooks as load_hooks
 from reverie.session.jobs import Jobs as Jobs
+from reverie.session.jobs import ProcessLimit as ProcessLimit
 from reverie.session.jobs import process_limit as process_limit
 from reverie.session.library import NoDisk as NoDisk
 from reverie.session.library import SessionDisk as SessionDisk

@@ -45,6 +45,8 @@ def main(source: BinaryIO, out: TextIO) -> int:
     try:
         told = _event(source.read(MAX_EVENT + 1))
         memory = Memory(_text(told, "cwd") or ".")
+        if _text(told, "hook_event_name") == "SessionStart":
+            _start_proxy(memory)
         if not memory.__project__.settings.memory_off():
             answer = _ANSWERS.get(_text(told, "hook_event_name"), _nothing)(memory, told)
             if answer:
@@ -53,6 +55,16 @@ def main(source: BinaryIO, out: TextIO) -> int:
         print(f"reverie: {clean(str(error))}", file=sys.stderr)
         return FAILED
     return 0
+
+
+def _start_proxy(memory: Memory) -> None:
+    """Start the proxy that Claude Code's settings name, where it is gone."""
+    project = memory.__project__
+    if (project.home / "installed" / "claude-code.json").is_file():
+        from reverie.clients.files import ClientSettings
+        from reverie.clients.service import start_missing
+
+        start_missing(ClientSettings(project), "claude-code")
 
 
 def _event(data: bytes) -> Told:

@@ -392,7 +392,8 @@ class ReplayStage:
         can = replace(CAPABILITIES, thinking_binding=binds, prices=policy.prices)
         model = ScriptedModel((), capabilities=can)
         clock = self.clock if policy.through == "session" else ManualClock(0.0)
-        self.world = world(clock=clock, settings=policy.settings, model=model)
+        fits = policy.through == "proxy"
+        self.world = world(clock=clock, settings=policy.applied, model=model, whole_turns=fits)
         self.policy = policy
         self.view = EMPTY
         self.stored: dict[str, str] = {}  # reference -> what can be read back through it
