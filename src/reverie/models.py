@@ -23,11 +23,14 @@ __all__ = ["anthropic", "embedded", "named", "openai"]
 
 
 def named(name: str, *, settings: Settings | None = None) -> Model:
-    """The model of a name, such as `claude-opus-5-5`, `openai:gpt-5` or `embedded`."""
+    """The model of a name, such as `claude-opus-5-5`, `cli:claude` or `embedded`."""
     from reverie.providers.selection import model_for
     from reverie.settings.sources import environment
+    from reverie.store.agent_ledger import AgentLedger
+    from reverie.store.home import home
 
-    found = model_for(name, environment(), settings or DEFAULTS)
+    meter = AgentLedger(home(environment()))
+    found = model_for(name, environment(), settings or DEFAULTS, meter=meter)
     return embedded(settings=settings) if found is None else found
 
 

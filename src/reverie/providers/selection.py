@@ -5,8 +5,9 @@ model. A model that is named but cannot be reached for want of a key is an error
 silently another model.
 
 A name may begin with its provider: `anthropic:`, `openai:`, `openai-chat:`,
-`openai-responses:`, `ollama:`. Without that, names that begin with `claude` are
-Anthropic's; every other name goes to OPENAI_BASE_URL if there is one, else to OpenAI.
+`openai-responses:`, `ollama:`, or `cli:` for an agent program of the user's. Without that, names
+that begin with `claude` are Anthropic's; every other name goes to OPENAI_BASE_URL if there is one,
+else to OpenAI.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from reverie.light import dataclass
 from reverie.observer import SystemClock
 from reverie.providers import anthropic, openai
 from reverie.providers.anthropic import AnthropicModel, anthropic_model
+from reverie.providers.cli import PREFIX, AgentMeter, CliModel, parse_name
 from reverie.providers.connection import OVERLOAD_PATIENCE, Retries
 from reverie.providers.openai import OpenAIModel, WireFormat, openai_model
 from reverie.settings.catalog import DEFAULTS, Settings
@@ -74,8 +76,15 @@ def model_for(
     chance: Callable[[], float] = random.random,
     streaming: bool = True,
     session: str = "",
-) -> AnthropicModel | OpenAIModel | None:
-    """The model of that name, or of no name the default; None = use the embedded one."""
+    meter: AgentMeter | None = None,
+) -> AnthropicModel | OpenAIModel | CliModel | None:
+    """The model of that name, or of no name the default; None = use the embedded one. An agent
+    program is started only where a `meter` counts it."""
+    if name.startswith(PREFIX):
+        if meter is None:
+            do = "Name it as background_model, or another model here"
+            raise InvalidInput("an agent program works in the background alone", where=name, do=do)
+        return CliModel(*parse_name(name), meter, environ, settings)
     access = ProviderKeys.of(environ)
     limit = settings.provider_retries
     retries = Retries(limit, clock or SystemClock(), chance, OVERLOAD_PATIENCE)
