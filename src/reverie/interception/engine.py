@@ -30,10 +30,12 @@ from reverie.interception.decisions import (
     undecided_lines,
 )
 from reverie.interception.identity import (
+    INSIDE,
     SWITCH,
     Caller,
     caller_of,
     folder_of,
+    is_attended,
     kind_of,
     person_of,
     prompt_of,
@@ -114,7 +116,7 @@ class InterceptionEngine:
         self, form: Format, headers: Mapping[str, str], data: bytes
     ) -> OutgoingRequest:
         """What goes out; the client's own bytes where anything fails."""
-        if headers.get(SWITCH, "").strip().lower() == "off":
+        if headers.get(SWITCH, "").strip().lower() == "off" or headers.get(INSIDE):
             return self._pass_through(data, "off", "off")
         try:
             asked = self._read(form, headers, data)
@@ -155,7 +157,14 @@ class InterceptionEngine:
         kind = kind_of(body, headers)
         memory = bool(person or project or self.rules.folder)
         return InterceptedRequest(
-            body, caller, kind, prompt_of(body, kind), folder, project, memory
+            body,
+            caller,
+            kind,
+            prompt_of(body, kind),
+            folder,
+            project,
+            memory,
+            is_attended(headers),
         )
 
     def _began(self, caller: Caller) -> str:

@@ -25,6 +25,7 @@ SESSION = ("x-claude-code-session-id", "x-session-id", "session-id", "session_id
 AGENT = "x-claude-code-agent-id"
 CLAUDE_CODE = "x-claude-code-session-id"
 PROJECT = "x-reverie-project"
+INSIDE = "x-reverie-inside"  # a request of our own background work
 SWITCH = "x-reverie"
 _FOLDER = re.compile(
     r"(?:^|[\s>])(?:Primary working directory|Working directory|Current working directory|"
@@ -33,6 +34,7 @@ _FOLDER = re.compile(
     re.IGNORECASE,
 )
 _LOOKED_AT = 64 * 1024
+_ALONE = re.compile(r"claude-cli/\S+ \([^)]*\bsdk-|codex_exec/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,11 @@ def caller_of(headers: Mapping[str, str], scope: str = "") -> Caller:
     session = next((headers[name] for name in SESSION if headers.get(name)), "")
     seed = decisions.chain_seed(scope + decisions.credential(headers))
     return Caller(seed, session[:200], headers.get(AGENT, "")[:200])
+
+
+def is_attended(headers: Mapping[str, str]) -> bool:
+    """Whether a person may be there: not in `claude -p`, its SDK or `codex exec`."""
+    return _ALONE.match(headers.get("user-agent", "")) is None
 
 
 def kind_of(body: RequestBody, headers: Mapping[str, str]) -> Kind:

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +22,7 @@ from typing import Any, cast
 import anyio
 from anyio import to_thread
 
-from reverie.errors import NotFound
+from reverie.errors import NotFound, ReverieError
 from reverie.interception import decisions as chain
 from reverie.interception.decisions import (
     DecisionLog,
@@ -80,6 +82,7 @@ class MirrorOptions:
     learns: bool = True
     is_alone: bool = False  # `own` is the project of every conversation
     memories: Callable[[Project], MemoryStore | None] | None = None
+    note_turn: Callable[..., None] | None = None  # told where a turn or a session has ended
 
     def project_of(self, asked: InterceptedRequest) -> Project:
         """Return the project around a folder; what is a person's is kept in that folder alone."""
@@ -111,8 +114,10 @@ class MirrorSession:
         log: DecisionLog,
         decided: Decided,
         rules: CallRules | None = None,
+        note_turn: Callable[..., None] | None = None,
     ) -> None:
         self.session = session
+        self._note_turn = note_turn
         self._rules = rules
         self.thread = thread
         self.project = project
@@ -324,6 +329,13 @@ class MirrorSession:
         if self._over and (asked is None or self._asked is asked):
             self._over = False
             await self.session.record_turn_end()
+            await self.note()
+
+    async def note(self, *, ended: bool = False) -> None:
+        """Tell whoever learns later that there is more."""
+        if self._note_turn is not None:
+            with suppress(ReverieError, OSError):
+                await to_thread.run_sync(partial(self._note_turn, ended=ended))
 
     async def unanswered(self) -> None:
         """The request came to nothing."""

@@ -155,7 +155,20 @@ class MirrorPool:
         if opened.memories is not None:
             found = ProjectRules(opened.memories, project.root, project.cwd, project.user_home)
             rules = CallRules(found, opened.id)
-        return MirrorSession(opened, asked.main, asked.folder, self._log, self.decided, rules)
+        learns = opened.memories is not None and (
+            opened.interactive or project.flags.on("extract_noninteractive")
+        )
+        note = self._rules.note_turn
+        path = opened.library.path / f"{opened.id}.jsonl"
+        return MirrorSession(
+            opened,
+            asked.main,
+            asked.folder,
+            self._log,
+            self.decided,
+            rules,
+            partial(note, project, path) if note and learns else None,
+        )
 
     async def _open_session(
         self, project: Project, asked: InterceptedRequest, session: str
@@ -172,7 +185,7 @@ class MirrorPool:
             when_added=(),
             before_a_request=(),
             memories=memories,
-            interactive=rules.learns,
+            interactive=rules.learns and asked.attended,
         )
         if session:
             try:
@@ -199,6 +212,7 @@ async def _close_mirror(shadow: MirrorSession) -> None:
     try:
         await shadow.end_turn()
         await shadow.session.aclose()
+        await shadow.note(ended=True)
     except ReverieError:
         return
     finally:

@@ -235,6 +235,7 @@ class InterceptedRequest:
     folder: str = ""  # the memory's: the project's own, or one of a person's or of a key's
     project: str = ""  # the folder that the client works in, where it is known
     memory: bool = True  # whether anything is told and learned
+    attended: bool = True  # whether a person may be there
 
     @property
     def tenant(self) -> str:

@@ -43,12 +43,16 @@ from reverie.providers import bound_child
 from reverie.providers.capabilities import CLI_AGENT
 from reverie.providers.cli_programs import (
     CALL_USD,
+    HEADER,
+    INSIDE,
+    MARK,
     PROGRAMS,
     AgentCommand,
     AgentProgram,
     AgentResult,
 )
 from reverie.providers.costs import dollars
+from reverie.providers.selection import AGENT
 from reverie.settings.catalog import DEFAULTS, Settings
 from reverie.transcript.blocks import text_block, text_of
 from reverie.transcript.records import Usage
@@ -61,15 +65,11 @@ if TYPE_CHECKING:
 
     from reverie.wire.request import Request
 
-PREFIX = "cli:"
-INSIDE = "REVERIE_INSIDE"
-"""Set in whatever an agent program starts: Reverie does nothing there."""
-HEADER = "x-reverie-inside"
-MARK = "Reverie background work."
-"""The first words of every prompt, by which a recorded session is known as one of ours."""
 MAX_PROMPT = 400_000
 MAX_ANSWER = 4 * 1024 * 1024
 KILL_SECONDS = 5.0
+DEAREST = "gpt-5.5"
+"""Whose price counts where a program does not say which model answered."""
 STATUS_SECONDS = 20.0
 BREAK = "\u200b"
 """Follows every `@`, so that none names a file."""
@@ -128,6 +128,12 @@ def agent_facts(
     return AgentFacts(path, name, missing, status.returncode == 0)
 
 
+def is_logged_in(program: AgentProgram, environ: Mapping[str, str], settings: Settings) -> bool:
+    """Whether the program is there and says that it is logged in."""
+    path = agent_path(program, environ, settings)
+    return bool(path) and _told(path, program.status, environ).returncode == 0
+
+
 def _told(
     path: str, words: Sequence[str], environ: Mapping[str, str]
 ) -> programs.CompletedProcess[bytes]:
@@ -171,7 +177,7 @@ class CliModel:
 
     @property
     def name(self) -> str:
-        return f"{PREFIX}{self.program.name}" + (f"/{self.model}" if self.model else "")
+        return f"{AGENT}{self.program.name}" + (f"/{self.model}" if self.model else "")
 
     @property
     def capabilities(self) -> Capabilities:
@@ -203,7 +209,10 @@ class CliModel:
         yield Reply((text_block(text),), result.usage, "end_turn", result.model, "cli")
 
     def _list_price(self, result: AgentResult) -> float | None:
-        return dollars(result.model or self.model, result.usage) if result.usage.total else None
+        if not result.usage.total:
+            return None
+        price = dollars(result.model or self.model, result.usage)
+        return dollars(DEAREST, result.usage) if price is None else price
 
     async def _run(self, path: str, prompt: bytes) -> AgentResult:
         with tempfile.TemporaryDirectory(prefix="reverie-") as folder:
@@ -228,10 +237,9 @@ class CliModel:
             words = ProviderWords(quote_line(result.error))
             if result.status:
                 return from_status(result.status, words, {}, self.name).error
-            facts = agent_facts(self.program, self.environ, self.settings)
-            if not facts.logged_in:
+            if not is_logged_in(self.program, self.environ, self.settings):
                 do = f"Log in with `{self.program.name}`; until then rules do the work"
-                return AuthFailed("the program is not logged in", where=facts.path, do=do)
+                return AuthFailed("the program is not logged in", where=self.name, do=do)
             return ProviderError(f"the program failed: {words.message}", where=self.name)
         if result.stop_reason == "refusal":
             return Refused("the model refused to answer", where=self.name)
@@ -243,10 +251,10 @@ class CliModel:
 
 def parse_name(name: str) -> tuple[AgentProgram, str]:
     """The program and the model in `cli:PROGRAM[/MODEL]`."""
-    which, _, model = name.removeprefix(PREFIX).partition("/")
+    which, _, model = name.removeprefix(AGENT).partition("/")
     program = PROGRAMS.get(which)
     if program is None or (model and not re.fullmatch(r"[\w.:\[\]-]+", model, re.ASCII)):
-        known = ", ".join(f"{PREFIX}{one}" for one in PROGRAMS)
+        known = ", ".join(f"{AGENT}{one}" for one in PROGRAMS)
         raise InvalidInput("this agent program is not known", where=name[:80], do=f"Name {known}")
     return program, model
 

@@ -18,6 +18,11 @@ from reverie.errors import NotAvailable
 from reverie.light import dataclass
 from reverie.transcript.records import Usage
 
+INSIDE = "REVERIE_INSIDE"
+"""Set in whatever an agent program starts: Reverie does nothing there."""
+HEADER = "x-reverie-inside"
+MARK = "Reverie background work."
+"""The first words of every prompt, by which a recorded session is known as one of ours."""
 SYSTEM = (
     "You do one step of background work for Reverie, which keeps the memory of a coding agent. "
     "You have no tools. Answer with what the message asks for and nothing else."

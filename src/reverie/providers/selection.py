@@ -5,9 +5,8 @@ model. A model that is named but cannot be reached for want of a key is an error
 silently another model.
 
 A name may begin with its provider: `anthropic:`, `openai:`, `openai-chat:`,
-`openai-responses:`, `ollama:`, or `cli:` for an agent program of the user's. Without that, names
-that begin with `claude` are Anthropic's; every other name goes to OPENAI_BASE_URL if there is one,
-else to OpenAI.
+`openai-responses:`, `ollama:`. Without that, names that begin with `claude` are
+Anthropic's; every other name goes to OPENAI_BASE_URL if there is one, else to OpenAI.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from reverie.light import dataclass
 from reverie.observer import SystemClock
 from reverie.providers import anthropic, openai
 from reverie.providers.anthropic import AnthropicModel, anthropic_model
-from reverie.providers.cli import PREFIX, AgentMeter, CliModel, parse_name
 from reverie.providers.connection import OVERLOAD_PATIENCE, Retries
 from reverie.providers.openai import OpenAIModel, WireFormat, openai_model
 from reverie.settings.catalog import DEFAULTS, Settings
@@ -28,6 +26,8 @@ from reverie.transcript.messages import family
 from reverie.world import Clock
 
 EMBEDDED = "embedded"
+AGENT = "cli:"
+"""How the name of an agent program of the user's begins; `models.named` knows them."""
 DEFAULT_ANTHROPIC = "claude-sonnet-5"
 DEFAULT_OPENAI = "gpt-5.5"
 OLLAMA = "http://localhost:11434"
@@ -76,15 +76,11 @@ def model_for(
     chance: Callable[[], float] = random.random,
     streaming: bool = True,
     session: str = "",
-    meter: AgentMeter | None = None,
-) -> AnthropicModel | OpenAIModel | CliModel | None:
-    """The model of that name, or of no name the default; None = use the embedded one. An agent
-    program is started only where a `meter` counts it."""
-    if name.startswith(PREFIX):
-        if meter is None:
-            do = "Name it as background_model, or another model here"
-            raise InvalidInput("an agent program works in the background alone", where=name, do=do)
-        return CliModel(*parse_name(name), meter, environ, settings)
+) -> AnthropicModel | OpenAIModel | None:
+    """The model of that name, or of no name the default; None = use the embedded one."""
+    if name.startswith(AGENT):
+        do = "Name it as background_model, or another model here"
+        raise InvalidInput("an agent program works in the background alone", where=name, do=do)
     access = ProviderKeys.of(environ)
     limit = settings.provider_retries
     retries = Retries(limit, clock or SystemClock(), chance, OVERLOAD_PATIENCE)
