@@ -165,7 +165,11 @@ async def run(
         TOOLS,
         (folder,),
     )
-    if ground.world.model is not None and not (by_rules or layer.tools(view) & set(layer.WRITERS)):
+    model = ground.world.model
+    writes = (
+        model is not None and model.capabilities.tools and layer.tools(view) & set(layer.WRITERS)
+    )
+    if model is not None and not (by_rules or writes):
         return await _in_words(child, spec, view, fresh, ground)
     guard = PrivateGuard.of(ground.guards, spec)
     await to_thread.run_sync(
