@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """An agent program for tests that behaves by Claude Code's documented protocol.
 
 `PLAN`, beside it, says what it does; each run with a prompt is a line in `runs.jsonl`.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,8 +90,8 @@ class FakeAgent(Place):
         tools = self.folder / "agent"
         tools.mkdir(parents=True)
         made = tools / "claude"
-        shutil.copy(Path(__file__).with_name("fake_agent.py"), made)
-        made.write_text(made.read_text().replace("#!/usr/bin/env python3", f"#!{sys.executable}"))
+        acts = Path(__file__).with_name("fake_agent.py").read_text()
+        made.write_text(f"#!{sys.executable}\n{acts}")
         made.chmod(0o755)
         self.program = str(made)
         self.plan()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,7 @@ def test_one_run_at_a_time_in_a_home(agent: FakeAgent) -> None:
     anyio.run(work)
     runs = sorted(agent.runs, key=lambda run: run["from"])
     assert len(runs) == 4
-    assert all(one["to"] <= two["from"] for one, two in zip(runs, runs[1:], strict=False))
+    assert all(one["to"] <= two["from"] for one, two in pairwise(runs))
 
 
 def never(agent: FakeAgent) -> None:

@@ -30,10 +30,11 @@ SYSTEM = (
 CALL_USD = 0.05
 """List price that one run may reach; so much must be left of the day's before it starts."""
 _NAME = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
-_STATUS = re.compile(r"\bstatus (\d{3})\b")
+_STATUS = re.compile(r"\bstatus:? (\d{3})\b")
 _OFF = (
     *("shell_tool", "unified_exec", "multi_agent", "apps", "hooks", "goals", "image_generation"),
-    *("plugins", "view_image", "tool_suggest", "skill_search"),
+    *("plugins", "view_image", "tool_suggest", "skill_search", "shell_snapshot"),
+    "unbounded_connection_retries",
 )
 
 
@@ -120,6 +121,7 @@ def _codex_line(asked: AgentCommand) -> list[str]:
     answer = {"type": "object", "properties": {"answer": {"type": "string"}}}
     strict = {**answer, "required": ["answer"], "additionalProperties": False}
     schema.write_text(json.dumps(strict), encoding="utf-8")
+    own = _codex_config(asked.environ)
     config = [
         f"model_instructions_file={json.dumps(str(instructions))}",
         "project_doc_max_bytes=0",
@@ -128,10 +130,9 @@ def _codex_line(asked: AgentCommand) -> list[str]:
         "include_environment_context=false",
         "include_apps_instructions=false",
         "skills.include_instructions=false",
-        *(f"mcp_servers.{name}.enabled=false" for name in _codex_servers(asked.environ)),
+        *(f"mcp_servers.{_plain(name)}.enabled=false" for name in _inner(own, "mcp_servers")),
+        *_codex_provider(own, asked.base_url),
     ]
-    if asked.base_url:
-        config.append(f"openai_base_url={json.dumps(asked.base_url)}")
     words = ["exec", "--json", "--ephemeral", "--skip-git-repo-check", "--sandbox", "read-only"]
     words += [word for value in config for word in ("--config", value)]
     words += [word for name in _OFF for word in ("--disable", name)]
@@ -139,20 +140,34 @@ def _codex_line(asked: AgentCommand) -> list[str]:
     return [*words, "--output-schema", str(schema), "-"]
 
 
-def _codex_servers(environ: Mapping[str, str]) -> Iterator[str]:
-    """The MCP servers that the user's codex would start."""
+def _codex_config(environ: Mapping[str, str]) -> dict[str, Any]:
     home = Path(environ.get("HOME", "") or os.path.expanduser("~"))
     path = Path(environ.get("CODEX_HOME") or home / ".codex") / "config.toml"
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return
-    for name in _inner(found, "mcp_servers"):
-        if not _NAME.fullmatch(name):
-            what = f"codex has an MCP server that cannot be kept from starting: {name!a}"
-            do = "Rename it with letters, digits, _ and - alone"
-            raise NotAvailable(what, where=str(path), do=do)
-        yield name
+        return {}
+
+
+def _codex_provider(own: Mapping[str, Any], base_url: str) -> Iterator[str]:
+    """The user's provider with few tries: codex makes thirty. Its built-in one cannot be changed,
+    so that one of ours, with the same login and address, stands in for it."""
+    tries = {"request_max_retries": "1", "stream_max_retries": "0"}
+    name = str(own.get("model_provider") or "openai")
+    if name == "openai":
+        name, url = "reverie", base_url or str(own.get("openai_base_url") or "")
+        tries |= {"name": '"OpenAI"', "wire_api": '"responses"', "requires_openai_auth": "true"}
+        tries |= {"base_url": json.dumps(url)} if url else {}
+        yield f"model_provider={json.dumps(name)}"
+    yield from (f"model_providers.{_plain(name)}.{key}={value}" for key, value in tries.items())
+
+
+def _plain(name: str) -> str:
+    """A name that may stand in a key of codex's configuration."""
+    if not _NAME.fullmatch(name):
+        what = f"codex has a server or provider whose name cannot be given to it: {name!a}"
+        raise NotAvailable(what, do="Rename it with letters, digits, _ and - alone")
+    return name
 
 
 def _codex_read(out: bytes) -> AgentResult | None:
