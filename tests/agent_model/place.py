@@ -5,17 +5,21 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from reverie import Memory
 from reverie.providers.cli import CliModel, parse_name
 from reverie.settings import Settings
 from reverie.store.agent_ledger import AgentLedger
 from reverie.transcript import Entry, HeadSet, UserMessage, apply, text_block
 from reverie.transcript.view import EMPTY
 from reverie.wire import Request, render
+from tests.plugin.test_events import rows
 
 NOWHERE = "http://127.0.0.1:9"
 
@@ -71,6 +75,42 @@ class Place:
     def model(self, name: str = "cli:claude", **settings: Any) -> CliModel:
         given = Settings(cli_path=self.program, **self.settings, **settings)
         return CliModel(*parse_name(name), self.ledger, self.environ, given)
+
+    def hook(self, event: str, transcript: Path, **environ: str) -> None:
+        """What Claude Code starts at one of its events."""
+        told = {"hook_event_name": event, "cwd": str(self.repo), "session_id": transcript.stem}
+        told["transcript_path"] = str(transcript)
+        subprocess.run(
+            [sys.executable, "-m", "reverie.apps.cli", "hook"],
+            input=json.dumps(told).encode(),
+            env={**self.environ, **environ},
+            cwd=self.repo,
+            check=True,
+            timeout=60,
+        )
+
+    def transcript(self, name: str, *said: str) -> Path:
+        """A session of Claude Code's, a turn for each of the user's words."""
+        path = self.folder / f"{name}.jsonl"
+        turns = (one for text in said for one in (("user", text), ("assistant", "I see.")))
+        path.write_text(rows(*turns, session=name))
+        return path
+
+    def rest(self, seconds: float = 60) -> None:
+        """Wait until nothing of this place runs."""
+        until = time.monotonic() + seconds
+        while self.alive():
+            assert time.monotonic() < until, self.alive()
+            time.sleep(0.05)
+
+    @property
+    def due(self) -> list[str]:
+        folder = self.home / "agent" / "due"
+        return sorted(os.listdir(folder)) if folder.exists() else []
+
+    @property
+    def memory(self) -> Memory:
+        return Memory(self.repo, home=self.home)
 
     def alive(self) -> list[str]:
         """The processes that were started for this place."""

@@ -107,8 +107,8 @@ def test_t1_one_small_request_and_no_trace(agent: Agent) -> None:
     (body,) = agent.bodies
     text = json.dumps(body)
     assert "MINE" not in text
-    tools = [tool["name"] for tool in body["tools"]]
-    assert tools == ([] if agent.name == "cli:claude" else ["request_user_input"])
+    tools = {tool["name"] for tool in body["tools"]}  # codex cannot be told to leave these out
+    assert tools <= (set() if agent.name == "cli:claude" else {"request_user_input", "apply_patch"})
     prompt = len(MARK) + len("hello")
     assert len(text) <= (2_500 if agent.name == "cli:claude" else 4_200) + prompt
     assert not (agent.folder / "ran").exists()

@@ -46,6 +46,8 @@ AT_ONCE = 3
 IDLE = 240.0
 """Seconds after which a session's turns are due, however few they are."""
 MAX_NOTE = 65_536
+DETACH = '"$@" </dev/null >/dev/null 2>&1 &'
+START_SECONDS = 10.0
 CLIENTS = {"claude": ("claude-code", "anthropic", ""), "codex": ("codex", "openai", "/v1")}
 ADDRESSES = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
 CHEAP = {"ANTHROPIC": "anthropic:claude-haiku-4-5", "OPENAI": "openai:gpt-5"}
@@ -153,9 +155,11 @@ def note_turn(project: Project, transcript: Path, *, ended: bool = False) -> Non
 
 
 def _start_worker(project: Project) -> None:
+    """Start it in a session of its own, through a shell that ends at once: it is nobody's child,
+    so that it outlives a hook and leaves no zombie to a proxy."""
     given = {**project.environ, "REVERIE_HOME": str(project.home)}
-    quiet = {"stdout": programs.DEVNULL, "stderr": programs.DEVNULL, "start_new_session": True}
-    programs.start(programs.python(__name__), given, "/", **quiet)
+    line = ["/bin/sh", "-c", DETACH, "sh", *programs.python(__name__)]
+    programs.run(line, given, "/", seconds=START_SECONDS, start_new_session=True)
 
 
 def _worker_lock(home: Path) -> FileLock:
