@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from reverie import programs
 from reverie.clients.files import ClientSettings
@@ -119,6 +120,47 @@ def _past_the_proxy(project: Project, program: str) -> str:
     ):
         url = ADDRESSES[api]
     return f"{url}{end}" if url else ""
+
+
+def terms(settings: Settings) -> str:
+    """What a yes means: what is sent where, and what it costs at most."""
+    return (
+        "What you and the agent said, without files and tool results, goes to the provider that "
+        "your agent uses: about 3,000 tokens every few turns, at most "
+        f"${settings.cli_daily_usd:.2f} a day by list price. `reverie config set background_model "
+        "off` ends it."
+    )
+
+
+def background_facts(project: Project) -> dict[str, Any]:
+    """Who learns behind plugin and proxy, and what the agent program did today."""
+    ledger, settings = AgentLedger(project.home), project.settings
+    state, own = ledger.state(), Project.personal(home=project.home, environ=project.environ)
+    return {
+        "model": settings.background_model if wants_model(settings) else "rules",
+        "extract_noninteractive": project.flags.on("extract_noninteractive"),
+        "due": len(_due(own, set())),
+        "paused": ledger.paused(),
+        "limits": {"calls": settings.cli_daily_calls, "usd": settings.cli_daily_usd},
+        **{key: value for key, value in asdict(state).items() if key not in ("until", "untold")},
+    }
+
+
+def describe_background(facts: Mapping[str, Any]) -> list[str]:
+    """The same in sentences."""
+    alone = "learned from" if facts["extract_noninteractive"] else "not learned from"
+    rest = f"Sessions with nobody there (`claude -p`, SDK) are {alone} (extract_noninteractive)."
+    if facts["model"] == "rules":
+        how = "`reverie config set background_model auto` lets a model learn too, and says its cost"
+        return [f"Rules learn behind plugin and proxy. {how}.", rest]
+    used = f"{facts['calls']:,} of {facts['limits']['calls']:,} runs, {facts['tokens']:,} tokens"
+    spent = f"${facts['usd']:.4f} of ${facts['limits']['usd']:.2f} by list price"
+    lines = [f"{facts['model']} learns behind plugin and proxy: {used}, {spent} today."]
+    if facts["paused"]:
+        lines.append(f"It is {facts['paused']}")
+    elif facts["error"]:
+        lines.append(f"Its last error: {facts['error']}")
+    return [*lines, rest]
 
 
 # --- what is due
