@@ -105,8 +105,9 @@ class Place:
 
     @property
     def due(self) -> list[str]:
-        folder = self.home / "agent" / "due"
-        return sorted(os.listdir(folder)) if folder.exists() else []
+        """The sessions with turns that no model has seen."""
+        notes = map(json.loads, map(Path.read_text, (self.home / "agent" / "due").glob("*.json")))
+        return sorted(note["transcript"] for note in notes if note["turns"])
 
     @property
     def memory(self) -> Memory:

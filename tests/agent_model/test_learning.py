@@ -114,15 +114,28 @@ def test_who_is_not_logged_in_gets_rules_and_one_notice(
     assert "not logged in" not in capfd.readouterr().out
 
 
+def test_a_session_that_two_see_is_learned_from_once(agent: FakeAgent) -> None:
+    """The plugin reads the client's transcript, the proxy its own of the same session."""
+    agent.hook("Stop", agent.transcript("one", PASSING))
+    agent.rest()
+    mirrored = agent.transcript("mirrored", PASSING)
+    note_turn(at(agent), mirrored, "one", ended=True)
+    agent.rest()
+    assert len(agent.runs) == 1
+    note_turn(at(agent), mirrored, "another", ended=True)
+    agent.rest()
+    assert len(agent.runs) > 1
+
+
 def test_off_stops_it_within_a_call(agent: FakeAgent) -> None:
     project = at(agent)
     model = background_model(project)
     assert model is not None
-    note_turn(project, agent.transcript("one", PASSING), ended=True)
+    note_turn(project, agent.transcript("one", PASSING), "one", ended=True)
     agent.rest()
     switch(project, on=False)
     agent.hook("Stop", agent.transcript("two", PASSING))
-    note_turn(project, agent.transcript("three", PASSING), ended=True)
+    note_turn(project, agent.transcript("three", PASSING), "three", ended=True)
     work(Project.personal(home=agent.home, environ=agent.environ))
     agent.rest()
     assert len(agent.runs) == 1

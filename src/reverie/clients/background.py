@@ -46,6 +46,7 @@ AT_ONCE = 3
 """Sessions after which it is looked again what is due, the newest first."""
 IDLE = 240.0
 """Seconds after which a session's turns are due, however few they are."""
+DAY = 86_400.0
 MAX_NOTE = 65_536
 DETACH = '"$@" </dev/null >/dev/null 2>&1 &'
 START_SECONDS = 10.0
@@ -177,21 +178,24 @@ class DueSession:
     at: float = 0.0
 
     def is_due(self, settings: Settings, now: float) -> bool:
-        return self.ended or self.turns >= settings.cli_every_turns or now - self.at > IDLE
+        enough = self.ended or self.turns >= settings.cli_every_turns or now - self.at > IDLE
+        return self.turns > 0 and enough
 
 
-def note_turn(project: Project, transcript: Path, *, ended: bool = False) -> None:
+def note_turn(project: Project, transcript: Path, session: str, *, ended: bool = False) -> None:
     """Note that a turn of a session, or the session, has ended; start the worker where it is due.
-    Nothing happens where the user has not said yes."""
+    Nothing happens where the user has not said yes. Where both plugin and proxy see a session, it
+    is learned from the transcript that was noted first."""
     project = project.reload()
     if not wants_model(project.settings) or INSIDE in project.environ:
         return
     with Folder(project.home / PLACE / DUE) as folder:
-        key = f"{sha256(str(transcript).encode()).hexdigest()[:32]}.json"
+        key = f"{sha256(session.encode()).hexdigest()[:32]}.json"
         known = _read(folder, key) or DueSession(str(transcript), str(project.root))
-        turns = known.turns + (not ended)
-        noted = replace(known, turns=turns, ended=known.ended or ended, at=time.time())
-        folder.write(key, json.dumps(asdict(noted)).encode(), durable=False)
+        if known.transcript != str(transcript):
+            return
+        noted = replace(known, turns=known.turns + 1, ended=known.ended or ended, at=time.time())
+        _write(folder, key, noted)
     if noted.is_due(project.settings, noted.at) and not _worker_lock(project.home).holder():
         _start_worker(project)
 
@@ -213,6 +217,10 @@ def _read(folder: Folder, key: str) -> DueSession | None:
         return DueSession(**json.loads(folder.read(key, MAX_NOTE)))
     except (NotFound, ValueError, TypeError):
         return None
+
+
+def _write(folder: Folder, key: str, noted: DueSession) -> None:
+    folder.write(key, json.dumps(asdict(noted)).encode(), durable=False)
 
 
 def _due(own: Project, passed: set[str]) -> list[tuple[str, DueSession]]:
@@ -275,10 +283,16 @@ def _learned(own: Project, due: DueSession) -> bool:
 
 
 def _settle(own: Project, key: str, seen: DueSession) -> None:
-    """Take a note away, unless more turns were noted since."""
+    """Leave due only what was noted since; a note without turns is kept for a day, so that the
+    session stays with its transcript."""
     with suppress(NotFound), Folder(own.home / PLACE / DUE, create=False) as folder:
-        if _read(folder, key) == seen:
-            folder.remove(key, durable=False)
+        now = _read(folder, key) or seen
+        more = now.turns - seen.turns
+        _write(folder, key, replace(now, turns=more, ended=now.ended and more > 0))
+        for old in folder.list():
+            known = _read(folder, old)
+            if known is None or (not known.turns and time.time() - known.at > DAY):
+                folder.remove(old, durable=False)
 
 
 if __name__ == "__main__":

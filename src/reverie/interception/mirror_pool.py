@@ -167,7 +167,9 @@ class MirrorPool:
             self._log,
             self.decided,
             rules,
-            partial(note, project, path) if note and learns else None,
+            partial(note, project, path, asked.caller.session or opened.id)
+            if note and learns
+            else None,
         )
 
     async def _open_session(

@@ -134,7 +134,8 @@ def _on_end(memory: Memory, told: Told) -> str:
     if wanted and path and Path(path).is_file():
         from reverie.clients.background import note_turn
 
-        note_turn(memory.__project__, Path(path), ended=_text(told, "hook_event_name") != "Stop")
+        ended = _text(told, "hook_event_name") != "Stop"
+        note_turn(memory.__project__, Path(path), _text(told, "session_id") or path, ended=ended)
         memory.learn_recorded(path)
     return ""
 
