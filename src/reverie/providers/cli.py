@@ -65,7 +65,8 @@ if TYPE_CHECKING:
 
     from reverie.wire.request import Request
 
-MAX_PROMPT = 400_000
+ROOM = 120_000
+"""Bytes of a prompt beside the conversation: the instruction, a list of memories, files."""
 MAX_ANSWER = 4 * 1024 * 1024
 KILL_SECONDS = 5.0
 DEAREST = "gpt-5.5"
@@ -185,7 +186,7 @@ class CliModel:
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
         prompt = prompt_of(request)
-        if len(prompt) > MAX_PROMPT:
+        if len(prompt) > self.settings.cli_max_prompt_bytes + ROOM:
             raise PromptTooLong(f"{len(prompt):,} bytes are too many for one run", where=self.name)
         path = agent_path(self.program, self.environ, self.settings)
         if not path or INSIDE in self.environ or not self.allowed():
