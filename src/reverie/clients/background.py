@@ -12,7 +12,6 @@ A key that only lies in a client's environment is not used here: it counts where
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -295,6 +294,5 @@ def _settle(own: Project, key: str, seen: DueSession) -> None:
                 folder.remove(old, durable=False)
 
 
-if __name__ == "__main__":
-    if INSIDE not in os.environ:
-        work(Project.personal(environ=dict(environment())))
+if __name__ == "__main__" and INSIDE not in environment():
+    work(Project.personal(environ=dict(environment())))

@@ -6,7 +6,6 @@ imported when the command is run.
 
 from __future__ import annotations
 
-import os
 import sys
 
 from reverie.lazy import offered
@@ -14,8 +13,6 @@ from reverie.lazy import offered
 
 def main() -> None:
     """Run the command that the process was called with, and exit."""
-    if os.environ.get("REVERIE_INSIDE"):  # an agent program that we ask started this
-        sys.exit(0)
     if sys.argv[1:] == ["hook"]:  # starts for every call of a client: without the other commands
         from reverie.apps.hook.before_call import hook
 
