@@ -145,7 +145,8 @@ def test_off_stops_it_within_a_call(agent: FakeAgent) -> None:
 
 @pytest.mark.parametrize("event", ["Stop", "PreCompact", "SessionEnd", "SessionStart"])
 def test_inside_an_agent_that_is_asked_nothing_answers(agent: FakeAgent, event: str) -> None:
-    agent.hook(event, agent.transcript("one", PASSING), REVERIE_INSIDE="1")
+    cue = "From now on, always deploy from the release branch."
+    agent.hook(event, agent.transcript("one", cue), REVERIE_INSIDE="1")
     assert agent.alive() == []
     assert not (agent.home / "agent").exists()
     assert agent.memory.list() == []
