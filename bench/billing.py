@@ -95,6 +95,7 @@ def figures(found: Mapping[str, Mapping[str, Any]]) -> Iterator[Figure]:
         "long": ("sessions over 100 K tokens", _sized(found, 100_001, 10**9)),
         "middle": ("sessions of 30-100 K tokens", _sized(found, 30_000, 100_000)),
         "short": ("sessions under 30 K tokens", _sized(found, 0, 29_999)),
+        "all": ("all recorded sessions", list(found)),
     }
     for key, user in USERS.items():
         for group, (told, names) in groups.items():

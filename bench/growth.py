@@ -27,7 +27,7 @@ from bench.figures import Figure, at_most
 from reverie.consolidation import junk, one
 from reverie.session import SessionLibrary, open_session
 from reverie.store import MemoryStore, seal
-from reverie.toolbox import segments
+from reverie.text import commands
 from reverie.topics import Origin, Trust, merge_text, new
 from reverie.transcript import (
     AssistantMessage,
@@ -138,7 +138,7 @@ def of_texts(count: int) -> dict[str, Cost]:
         "merge of blank lines": least(lambda _: merge_text(blank, f"a\n{blank}", f"{blank}b\n")),
         "merge of lines": least(lambda _: merge_text(lines, f"a\n{lines}", f"{lines}b\n")),
         "check of blank lines": least(lambda _: junk(one("t.md", f"a\n{blank}b", 0.0))),
-        "a long word": least(lambda _: segments("x" * 40 * count)),
+        "a long word": least(lambda _: commands("x" * 40 * count)),
     }
 
 

@@ -44,7 +44,7 @@ from reverie.toolbox import (
     UnconfinedFiles,
     standard,
 )
-from reverie.topics import IndexLimits, is_index
+from reverie.topics import is_index
 from reverie.transcript import (
     EMPTY,
     AssistantMessage,
@@ -109,6 +109,7 @@ class Dreaming:
         self.put(HeadSet("embedded", '[{"type":"text","text":"x"}]', dump(defined)))
         self.put(UserMessage((text_block("Dream."),), "instruction"))
         guard = self.guard()
+        guard.note_files(self.folder, dict(self.task.files))
         try:
             for _ in range(MAX_ROUNDS):
                 blocks = tuple(answer_dream(self.request()))
@@ -148,7 +149,9 @@ def task_of(
     folder: Path, times: Mapping[str, float], now: float, root: Path | None = None
 ) -> DreamTask:
     known = tuple(KnownMemory(key, saved=at) for key, at in sorted(times.items()))
-    return DreamTask(folder=str(folder), root=str(root) if root else "", now=now, memories=known)
+    files = tuple(sorted(state(folder).items()))
+    place = str(root) if root else ""
+    return DreamTask(folder=str(folder), files=files, root=place, now=now, memories=known)
 
 
 # The check
@@ -382,7 +385,7 @@ def _mending(made: Planted, seed: int, shares: dict[str, list[float]]) -> Iterat
         yield f"seed {seed}: repaired, {name}", f"{got} of {len(numbers)}", "", None
     gone = len(lost_facts(made, new))
     yield f"seed {seed}: lost of {len(made.facts)} planted facts", f"{gone}", "0", not gone
-    found = change_verdict(look.files, new, reasons_in(text), limits=IndexLimits(), now=look.now)
+    found = change_verdict(look, new, reasons_in(text))
     yield f"seed {seed}: changes left out", f"{len(found.left)}", "", None
     judged = losses(made.files, found.work, text)
     shares.setdefault("lost", []).append(gone + len(judged.atoms) + len(judged.words))

@@ -60,7 +60,8 @@ from reverie.providers import model_for
 from reverie.providers.selection import AGENT
 from reverie.session import run_turn, weight
 from reverie.settings import DEFAULTS
-from reverie.toolbox import PermissionAnswer, Question, segments
+from reverie.text import commands
+from reverie.toolbox import PermissionAnswer, Question
 from reverie.world import Model, Notice
 
 RECORDED = Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "live_course.jsonl"
@@ -200,8 +201,8 @@ def _ident(number: int) -> str:
 
 
 def _harmless(line: str) -> bool:
-    found = segments(line)
-    return bool(found) and ">" not in line and all(words[0] in ALLOWED for words in found)
+    views = [view for one in commands(line) for view in one.views]
+    return bool(views) and ">" not in line and all(view and view[0] in ALLOWED for view in views)
 
 
 @contextmanager

@@ -105,48 +105,37 @@ def share(part: int, whole: int) -> float:
 # --- calls of other projects
 
 
-def calls(path: Path) -> Iterator[tuple[int, str, Any, str]]:
-    """The tool calls of a recorded session: the user's turn, tool, input, working folder."""
-    turn, cwd = 0, "/"
+def calls(path: Path) -> Iterator[tuple[str, Any, str]]:
+    """The tool calls of a recorded session: tool, input, working folder."""
+    cwd = "/"
     with gzip.open(path, "rt", encoding="utf-8") as file:
         for line in file:
             row = json.loads(line)
             cwd = row.get("cwd") or cwd
             message = row.get("message") or {}
             content = message.get("content") if isinstance(message, dict) else None
-            if isinstance(content, str):
-                turn += message.get("role") == "user"
             for block in content if isinstance(content, list) else ():
                 kind = block.get("type") if isinstance(block, dict) else ""
-                turn += kind == "text" and message.get("role") == "user"
                 if kind in ("tool_use", "toolCall"):
-                    yield turn, block["name"], block.get("input", block.get("arguments")), cwd
+                    yield block["name"], block.get("input", block.get("arguments")), cwd
 
 
 def foreign(rows: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
     """Calls of all recorded sessions that the hook holds, where the rules are in the memory of
-    another project; and that they would hold in the user's own memory, once a turn and rule."""
-    counts: dict[str, Any] = {"rules": 0, "calls": 0, "held": 0, "everywhere": 0, "by": {}}
+    another project. The user's own rules are meant everywhere, so those are not counted here."""
+    counts: dict[str, Any] = {"rules": 0, "calls": 0, "held": 0}
     with tempfile.TemporaryDirectory() as home:
-        rules = save_elsewhere(rows, Path(home))
-        counts["rules"] = len(rules)
+        counts["rules"] = save_elsewhere(rows, Path(home))
         for path in sorted(folder.glob("*.jsonl.gz")):
-            shown: set[tuple[int, str]] = set()
-            for turn, tool, given, cwd in calls(path):
+            for tool, given, cwd in calls(path):
                 counts["calls"] += 1
                 event = {"cwd": cwd, "tool_name": tool, "tool_input": given}
                 counts["held"] += answer_in(home, event) is not None
-                found = [rule.get("file", "") for rule in rules.look(tool, given, cwd=cwd)]
-                fresh = [one for one in found if (turn, one) not in shown]
-                counts["everywhere"] += bool(fresh)
-                shown.update((turn, one) for one in fresh)
-                for one in found:
-                    counts["by"][one] = counts["by"].get(one, 0) + 1
     return counts
 
 
-def save_elsewhere(rows: list[dict[str, Any]], home: Path) -> RuleSet:
-    """Save rules in the memory of a project that no recorded session is in."""
+def save_elsewhere(rows: list[dict[str, Any]], home: Path) -> int:
+    """Save rules in the memory of a project that no recorded session is in, and count them."""
     from reverie.store import MemoryStore, Project, RuleStore
     from reverie.topics import Origin, Trust
 
@@ -156,7 +145,7 @@ def save_elsewhere(rows: list[dict[str, Any]], home: Path) -> RuleSet:
         for row in rows:
             origin = Origin("save", Trust.USER, agent="user", tool="cli")
             memories.save(f"{row['id']}.md", memory(row, told=True), origin)
-        return RuleStore(memories, project.root).book()
+        return len(RuleStore(memories, project.root).book())
 
 
 def answer_in(home: str, event: dict[str, Any]) -> dict[str, Any] | None:
@@ -222,17 +211,7 @@ def measure(out: Path) -> Iterator[Figure]:
         got = foreign(rows, sessions)
         yield at_most(
             "rules.foreign",
-            f"{got['rules']} rules of other projects, as if they were the user's own: calls of "
-            "recorded sessions that are held",
-            share(got["everywhere"], got["calls"]),
-            FOREIGN,
-            "share",
-            got["calls"],
-            why="two rules ('never npm', 'npx forbidden') meet projects that use just these",
-        )
-        yield at_most(
-            "rules.elsewhere",
-            "the same rules in another project's memory: calls that the hook holds",
+            f"{got['rules']} rules in another project's memory: calls of recorded sessions held",
             share(got["held"], got["calls"]),
             FOREIGN,
             "share",

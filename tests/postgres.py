@@ -6,6 +6,7 @@ import itertools
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,15 +55,19 @@ def postgres_url(postgres: Any) -> str:
     return str(postgres.get_uri(database=name))
 
 
-def restart(server: Any, how: str, options: str = '-h ""') -> None:
-    """Restart a server: `fast`, or `immediate`, which is what a crash leaves."""
+def restart(server: Any, how: str, options: str = '-h ""', pause: float = 0) -> None:
+    """Restart a server: `fast`, or `immediate`, which is what a crash leaves; it is away for
+    `pause` seconds between."""
     data = Path(server.pgdata)
     line = [Path(server.bin_path) / "pg_ctl", "-D", data, "-m", how, "-w"]
-    subprocess.run(
-        [*line, "-o", f"{options} -k {data}", "-l", data / "log2", "restart"],
-        check=True,
-        capture_output=True,
-        user=data.stat().st_uid if os.geteuid() == 0 else None,
-        cwd="/",
-        timeout=120,
-    )
+    start = [*line, "-o", f"{options} -k {data}", "-l", data / "log2"]
+    for words in ([*line, "stop"], [*start, "start"]) if pause else ([*start, "restart"],):
+        subprocess.run(
+            words,
+            check=True,
+            capture_output=True,
+            user=data.stat().st_uid if os.geteuid() == 0 else None,
+            cwd="/",
+            timeout=120,
+        )
+        time.sleep(pause if words[-1] == "stop" else 0)

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
+from anyio import to_thread
 
 import reverie
+from reverie.apps.mcp import MemoryServer, TokenGate, serve_http
 from reverie.apps.team import app
-from reverie.http_server import serving
+from reverie.http_server import listen, serving
 from reverie.team import TeamStore, open_database, sha256_of
-from tests.mcp.test_server import client, said
+from tests.processes import running
 from tests.proxy.proxied import PATHS, READ, standing
 from tests.watchdog import watched_steps
 from tests.web.conftest import Page, made, page, process, project, run  # noqa: F401 - fixtures
@@ -69,25 +78,6 @@ def test_every_screen_of_the_page(page: Page) -> None:  # noqa: F811
     assert not slow, slow
 
 
-async def test_every_tool_of_the_mcp_server(home: Path, tmp_path: Path) -> None:
-    memory = reverie.Memory(tmp_path)
-    for n in range(200):
-        memory.add(LINE.format(n) * 20, name=f"Memory {n}")
-    with watched_steps() as slow:
-        async with client(memory) as c:
-            await said(c, "remember", text=LINE.format(1) * 300)
-            for tool, given in (
-                *(
-                    ("search_memory", {"query": "line"}),
-                    ("ask_memory", {"question": "which line?"}),
-                ),
-                *(("list_memories", {}), ("memory_history", {}), ("check_memory", {})),
-            ):
-                await said(c, tool, **given)
-            await c.list_resources()
-    assert not slow, slow
-
-
 def conversation(rounds: int, lines: int) -> list[dict[str, Any]]:
     """A long talk with tool results of so many lines."""
     rows: list[dict[str, Any]] = []
@@ -107,3 +97,101 @@ def test_a_long_conversation_through_the_proxy(home: Path, rounds: int, lines: i
         with watched_steps() as slow:
             assert proxy.post(PATHS["messages"], body).status_code == 200
     assert not slow, slow
+
+
+HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "probe", "version": "1"},
+}
+STARTED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("remember", {"text": LINE.format(1) * 300}),
+    ("search_memory", {"query": "line " * 500}),
+    ("ask_memory", {"question": "which line?"}),
+    ("list_memories", {}),
+    ("memory_history", {}),
+    ("check_memory", {}),
+    ("remember", {"text": "x", **{f"unknown{n}": "y" * 40 for n in range(15_000)}}),
+)
+
+
+def asked(number: int, method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+
+
+def calls() -> list[dict[str, Any]]:
+    return [
+        asked(n, "tools/call", name=name, arguments=given)
+        for n, (name, given) in enumerate(CALLS, 10)
+    ]
+
+
+def test_every_tool_of_the_mcp_server_over_http_and_stdio(home: Path, tmp_path: Path) -> None:
+    memory = reverie.Memory(tmp_path)
+    for n in range(100):
+        memory.add(LINE.format(n) * 20, name=f"Memory {n}")
+    assert not slow_over_http(memory)
+    assert not slow_over_stdio(tmp_path)
+
+
+def slow_over_http(memory: reverie.Memory) -> list[tuple[float, str]]:
+    ready, over = queue.Queue[str](), threading.Event()
+
+    async def served() -> None:
+        gate = TokenGate(MemoryServer(memory).server(), "t" * 40)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(serve_http, gate, listen("127.0.0.1", 0), ready.put)
+            await to_thread.run_sync(over.wait)
+            tasks.cancel_scope.cancel()
+
+    thread = threading.Thread(target=anyio.run, args=(served,))
+    thread.start()
+    both = "application/json, text/event-stream"
+    try:
+        url = ready.get(timeout=30)
+        named = {"Authorization": f"Bearer {'t' * 40}", "Accept": both}
+        with httpx2.Client(headers=named, timeout=60) as http:
+            hello = http.post(url, json=asked(1, "initialize", **HELLO))
+            http.headers["mcp-session-id"] = hello.headers["mcp-session-id"]
+            http.post(url, json=STARTED)
+            for call in calls():
+                assert http.post(url, json=call).status_code == 200
+            with watched_steps() as slow:
+                for call in calls():
+                    assert http.post(url, json=call).status_code == 200
+    finally:
+        over.set()
+        thread.join(30)
+    return slow
+
+
+STDIO = """
+import sys, anyio
+import reverie
+from reverie.apps.mcp import MemoryServer, serve_stdio
+from tests.watchdog import watched_steps
+with watched_steps() as slow:
+    anyio.run(serve_stdio, MemoryServer(reverie.Memory(sys.argv[1])).server())
+print(slow, file=sys.stderr)
+"""
+
+
+def slow_over_stdio(folder: Path) -> str:
+    line = [sys.executable, "-c", STDIO, folder]
+    root = Path(__file__).parents[1]
+    with (
+        tempfile.TemporaryFile("w+") as told,
+        running(line, stdin=subprocess.PIPE, stderr=told, cwd=root) as server,
+    ):
+        assert server.stdin is not None
+        assert server.stdout is not None
+        for one in (asked(1, "initialize", **HELLO), STARTED, *calls()):
+            server.stdin.write(f"{json.dumps(one)}\n")
+            server.stdin.flush()
+            if "id" in one:
+                assert json.loads(server.stdout.readline())["id"] == one["id"]
+        server.stdin.close()
+        server.wait(30)
+        told.seek(0)
+        return told.read().splitlines()[-1].removeprefix("[]")

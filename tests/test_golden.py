@@ -172,9 +172,12 @@ def test_a_new_result_is_stored_beside_the_old_ones(golden: Golden, expected: An
 
 def test_a_fitter_knows_the_list_it_gave(golden: Golden, expected: Any):
     """By its originals, from which the version at hand makes its own lines."""
-    found = next_fitted(golden)
-    assert found[1:] == expected["fitted"][1:]
-    assert "line 199 of src/module_0/part.py" in json.dumps(found)
+    (_, count, answer), (_, was, before) = next_fitted(golden), expected["fitted"]
+    assert count == was
+    head, *lines = answer["content"].split("\n")
+    assert head == "[build r:a2f9ck; lines with line, 199]"  # earlier versions named no words
+    assert lines == before["content"].split("\n")[1:]
+    assert "line 199 of src/module_0/part.py" in lines[0]
 
 
 # --- team and fleet

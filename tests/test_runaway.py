@@ -19,8 +19,7 @@ import pytest
 import reverie
 from reverie.consolidation.junk import _TRACE
 from reverie.light import _Pattern
-from reverie.text import union
-from reverie.toolbox import segments
+from reverie.text import commands, union
 from reverie.topics import find_claims, merge_text
 from reverie.topics.claims import _CODE
 from tests.conftest import Scale
@@ -162,5 +161,5 @@ def test_a_long_merge_keeps_what_each_side_did() -> None:
 
 
 def test_a_long_word_of_a_command_is_cut_up_soon() -> None:
-    assert seconds(lambda: segments("x" * 2_000_000)) < LIMIT
-    assert segments("ls 'a b'; rm x") == [("ls", "a b"), ("rm", "x")]
+    assert seconds(lambda: commands("x" * 2_000_000)) < LIMIT
+    assert [one.views[0] for one in commands("ls 'a b'; rm x")] == [["ls", "a b"], ["rm", "x"]]

@@ -15,8 +15,9 @@ import ipaddress
 import signal
 import socket
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import anyio
@@ -100,34 +101,32 @@ def url_of(listening: socket.socket) -> str:
 
 
 class _Impatient(H11Protocol):
-    """A connection that ends where headers do not come in time, however slowly they trickle."""
+    """A connection that ends where headers or a body do not come in time, however they trickle."""
 
-    header_seconds = HEADER_SECONDS
+    seconds: Mapping[object, float] = MappingProxyType({})  # by what the client is about to send
+    _phase: object = None
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._start()
+        self._limit(h11.IDLE)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.conn.their_state is h11.IDLE:
-            self._start()
-        else:
-            self._stop()
+        self._limit(self.conn.their_state)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop()
+        self._limit(None)
         super().connection_lost(exc)
 
-    def _start(self) -> None:
-        if self._timer is None:
-            self._timer = self.loop.call_later(self.header_seconds, self.transport.abort)
-
-    def _stop(self) -> None:
+    def _limit(self, phase: object) -> None:
+        """Give a phase its time once; what comes meanwhile does not prolong it."""
+        if phase is self._phase and self._timer is not None:
+            return
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = None
+        limit, self._phase = self.seconds.get(phase), phase
+        self._timer = self.loop.call_later(limit, self.transport.abort) if limit else None
 
 
 class Server(uvicorn.Server):
@@ -140,13 +139,15 @@ class Server(uvicorn.Server):
         header_seconds: float = HEADER_SECONDS,
         grace_seconds: int = GRACE_SECONDS,
         named: bool = True,
+        body_seconds: float = BODY_SECONDS + GRACE_SECONDS,  # `read_body` answers before that
     ) -> None:
+        seconds = {h11.IDLE: header_seconds, h11.SEND_BODY: body_seconds}
         super().__init__(
             uvicorn.Config(
                 application,
                 server_header=named,
                 date_header=named,
-                http=type("_Timed", (_Impatient,), {"header_seconds": header_seconds}),
+                http=type("_Timed", (_Impatient,), {"seconds": seconds}),
                 ws="none",
                 log_config=None,
                 log_level="critical",
@@ -210,12 +211,16 @@ async def _stop_when_cancelled(server: Server) -> None:
 
 @contextlib.contextmanager
 def serving(
-    application: ASGIApp, *, header_seconds: float = HEADER_SECONDS, name: str = "server"
+    application: ASGIApp,
+    *,
+    header_seconds: float = HEADER_SECONDS,
+    body_seconds: float = BODY_SECONDS + GRACE_SECONDS,
+    name: str = "server",
 ) -> Generator[str]:
     """A server on a free local port in a thread of its own, for as long as the block runs."""
     found = listen("127.0.0.1", 0)
     started = threading.Event()
-    server = Server(application, started.set, header_seconds)
+    server = Server(application, started.set, header_seconds, body_seconds=body_seconds)
     thread = threading.Thread(
         target=lambda: anyio.run(server.serve, [found]), name=name, daemon=True
     )

@@ -366,12 +366,13 @@ _warned: set[str] = set()  # warnings that this process was told
 
 
 def log_notice(notice: Notice) -> None:
-    """Hand a notice to `logging`. No handler is set: Python itself shows warnings."""
+    """Hand a notice to `logging`; where an application set no handler, nothing is printed."""
     import logging
 
     levels = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
     logger = logging.getLogger(f"reverie.{notice.layer}")
-    logger.log(levels.get(notice.level, logging.INFO), "%s", notice.text)
+    if logger.hasHandlers():
+        logger.log(levels.get(notice.level, logging.INFO), "%s", notice.text)
 
 
 def notice_listener(on_notice: Callable[[Notice], object] | None) -> Say:

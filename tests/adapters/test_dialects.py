@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic_ai import messages as pydantic
 from pydantic_ai.messages import ModelMessage
@@ -218,3 +220,39 @@ def test_a_list_that_cannot_fit_raises_and_other_failures_are_said(
     assert own.fit("a", long, model=MODEL) == long
     assert "the list goes as it came" in told[0].text
     assert own.fit("b", messages, model=MODEL) == messages
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_each_user_of_a_langchain_agent_has_a_memory(home: Path, is_async: bool) -> None:
+    memory = reverie.Memory("shop")
+    asked: list[str] = []
+
+    class Model(FakeListChatModel):
+        def bind_tools(self, tools: Any, **other: Any) -> Any:
+            return self
+
+        def _call(self, messages: Any, *args: Any, **other: Any) -> str:
+            asked.append(repr(messages))
+            return "All right."
+
+    async def turn(agent: Any, text: str, user: str) -> None:
+        config = {"configurable": {"user_id": user} if user else {}}
+        given = {"messages": [{"role": "user", "content": text}]}
+        await agent.ainvoke(given, config) if is_async else agent.invoke(given, config)
+
+    agent = create_agent(Model(responses=["."]), middleware=[ReverieMiddleware(memory)])
+    await turn(agent, "Please remember: the staging cluster is called heron.", "alice")
+    await turn(agent, "Please remember: our office is in Lisbon.", "")
+    alice, bob = (reverie.Memory("shop", user=name) for name in ("alice", "bob"))
+    assert any("heron" in one.text for one in alice.list())
+    assert ["Lisbon" in one.text for one in memory.list()] == [True]  # the shop's, for everybody
+    for name, known in (("alice", True), ("bob", False), ("", False)):
+        await turn(agent, "What is the staging cluster called?", name)
+        assert ("heron" in asked[-1]) is known, name
+    assert [one.text for one in bob.list()] == [one.text for one in memory.list()]
+
+    shared = reverie.Memory("shop", user="everyone")
+    agent = create_agent(Model(responses=["."]), middleware=[ReverieMiddleware(shared)])
+    await turn(agent, "Please remember: the printer is called otter.", "bob")
+    assert any("otter" in one.text for one in shared.list())
+    assert not any("otter" in one.text for one in bob.list())

@@ -105,3 +105,28 @@ def test_ours_is_found_by_words_has_a_history_and_refuses_secrets(home: Path) ->
     with pytest.raises(SecretFound):
         store.put(USERS, "key", {"text": "password = hunter2hunter2hunter2AB99"})
     assert len(ReverieStore(reverie.Memory("p")).search((), limit=50)) == len(VALUES)
+
+
+def test_items_are_found_by_key_also_those_that_an_earlier_version_named(home: Path) -> None:
+    long = ("users", "a-very-long-name-of-a-user-that-leaves-no-room-for-more", "notes")
+    ours = ReverieStore(memory=reverie.Memory("shop"))
+    for n in range(5):
+        ours.put(long, f"key {n}", {"text": f"Note number {n}"})
+    found = [ours.get(long, f"key {n}") for n in range(6)]
+    assert [one and one.value["text"] for one in found] == [
+        *(f"Note number {n}" for n in range(5)),
+        None,
+    ]
+    body = (
+        'Older\n\n```json\n{"namespace": ["users"], "key": "k", "text": "text", "value": {}}\n```'
+    )
+    reverie.Memory("shop").add(body, name="users k 0a1b2c3d", type="reference")
+    again = ReverieStore(memory=reverie.Memory("shop"))
+    item = again.get(("users",), "k")
+    assert item is not None
+    assert item.value == {"text": "Older"}
+    again.put(("users",), "k", {"text": "Newer"})
+    item = again.get(("users",), "k")
+    assert item is not None
+    assert item.value == {"text": "Newer"}
+    assert len(reverie.Memory("shop").list()) == 6

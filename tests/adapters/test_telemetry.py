@@ -16,10 +16,12 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
 
 import reverie
 from reverie import models, observer, testing
 from reverie.adapters import enable
+from reverie.errors import ProviderError
 
 pytestmark = [pytest.mark.spec("B19")]
 SECRET = "zebracorn"
@@ -277,3 +279,21 @@ def test_names_are_those_of_the_conventions() -> None:
     }
     assert len(ours) > 15
     assert {name: theirs[name] for name in ours} == ours
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+async def test_a_request_that_the_provider_refuses_has_a_span(
+    collected: Collected, tmp_path: Path, goes_on: bool
+) -> None:
+    answers = [ProviderError("401: the key is wrong"), *(["Done."] if goes_on else [])]
+    model = testing.ScriptedModel(answers)
+    async with reverie.Session.open(tmp_path, model=model, memory=False) as s:
+        await s.add("Look")
+        with pytest.raises(ProviderError):
+            await s.ask()
+        if goes_on:
+            assert (await s.ask()).text == "Done."
+    refused, *others = collected.main()
+    assert (refused.attributes or {})["error.type"] == "refused"
+    assert refused.status.status_code is StatusCode.ERROR
+    assert [one.status.is_ok for one in others] == [True] * goes_on

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
+import subprocess
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -19,6 +23,7 @@ pytestmark = pytest.mark.spec("18.facade")
 DATABASE = "Integration tests hit a real database, because a mocked migration broke in March"
 RULE = "Please remember: we deploy on Tuesdays only, because support is thin on Fridays."
 LINTER = "Always run the linter before you commit. Otherwise CI fails."
+DAY = 86_400
 TOKEN = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -45,10 +50,9 @@ def test_a_text_is_kept_found_and_ready_for_a_prompt(memory: Memory) -> None:
     assert found.why.startswith("words of the query are in its ")
     assert (found.age, found.scope, found.trust) == ("today", "project", "user")
     prompt = memory.context("should I mock the db?")
-    assert DATABASE in prompt
-    assert "Saved today" in prompt
+    assert prompt.count(DATABASE[:30]) == 1  # and no line of the index beside it
     assert "Memory: notes kept from earlier" in prompt
-    assert f"({saved.file})" in prompt  # the index
+    assert f"({saved.file})" in memory.context()  # the index
 
 
 def test_half_a_character_is_no_error(memory: Memory) -> None:
@@ -343,7 +347,7 @@ def test_a_context_never_has_more_than_its_tokens_and_nothing_that_orders(memory
         assert item is not None
         memories.save(item.key, item.text.encode(), origin, reviewed=True)
     assert [one.trust for one in memory.search("zebra logs")] == ["untrusted"]
-    assert "Saved today" not in memory.context("zebra logs")
+    assert "zebra" not in memory.context("zebra logs")
 
 
 def test_a_memory_cannot_close_its_frame(memory: Memory) -> None:
@@ -410,3 +414,28 @@ def test_a_report_tells_what_happened(memory: Memory) -> None:
     assert (told.requests, told.cost, told.money) == (0, 0.0, None)
     assert saved.file in str(told)
     assert reverie.report(memory, days=0).events == ()
+
+
+# Ages
+
+
+@pytest.mark.needs("git")
+def test_ages_come_from_the_head_git_and_the_file(memory: Memory) -> None:
+    folder, now = memory.folder, time.time()
+    folder.mkdir(parents=True)
+    modified = datetime.fromtimestamp(now - 40.5 * DAY, UTC)
+    head = f"---\nname: a\nmetadata:\n  modified: {modified}\n---\n"
+    (folder / "zebra_a.md").write_text(f"{head}The zebra of the head.\n")
+    (folder / "zebra_b.md").write_text("The zebra of git.\n")
+    (folder / "zebra_c.md").write_text("The zebra of nobody.\n")
+    when = f"{now - 20.5 * DAY:.0f} +0000"
+    environ = {**os.environ, "GIT_COMMITTER_DATE": when, "GIT_AUTHOR_DATE": when}
+    named = ("git", "-c", "user.name=a", "-c", "user.email=a@example.com")
+    for words in (("init", "-q"), ("add", "zebra_b.md"), ("commit", "-qm", "b")):
+        subprocess.run([*named, *words], cwd=folder, env=environ, check=True)
+    ages = {one.file: one.age for one in memory.search("zebra")}
+    assert ages == {"zebra_a.md": "40 days", "zebra_b.md": "20 days", "zebra_c.md": ""}
+    assert {one.file: one.age for one in memory.list()} == ages
+    assert "- 20 days ago, zebra_b.md" in memory.context("zebra")
+    os.utime(folder / "zebra_c.md", (now - 9.5 * DAY, now - 9.5 * DAY))
+    assert {one.file: one.age for one in memory.search("zebra")}["zebra_c.md"] == "9 days"

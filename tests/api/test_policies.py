@@ -78,6 +78,62 @@ def test_an_untrusted_draft_does_not_overwrite_a_trusted_file(memory: Memory) ->
     assert memory.get(saved.file).trust == "user"
 
 
+ASKED = "Remember which machine the staging cluster runs on, please"
+TOLD = "The staging cluster runs on stg-7.example"
+CALL = {"name": "Read", "arguments": '{"file_path": "notes.txt"}'}
+LISTS = {
+    "messages": [
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "t1", "name": "Read", "input": {}}],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "t1", "content": TOLD}],
+        },
+    ],
+    "chat": [
+        {"role": "assistant", "tool_calls": [{"id": "t1", "type": "function", "function": CALL}]},
+        {"role": "tool", "tool_call_id": "t1", "content": TOLD},
+    ],
+    "responses": [
+        {"type": "function_call", "call_id": "t1", **CALL},
+        {"type": "function_call_output", "call_id": "t1", "output": TOLD},
+    ],
+}
+
+
+@pytest.mark.spec("B4.trust")
+@pytest.mark.parametrize("form", LISTS)
+def test_what_only_a_tool_said_in_a_list_waits_for_review(memory: Memory, form: str) -> None:
+    """Whatever the format of the list, and though the draft names the user's sentence."""
+    draft = FACT.format("staging", TOLD, TOLD).replace("type:", f"from: {ASKED}\ntype:", 1)
+    model = ScriptedModel(
+        [
+            reply(call("Write", "w1", file_path=str(memory.folder / "staging.md"), content=draft)),
+            "Saved.",
+        ]
+    )
+    messages = [{"role": "user", "content": ASKED}, *LISTS[form]]
+    memory.learn([*messages, {"role": "assistant", "content": "Done."}], model=model)
+    assert [(one.text, one.origin.trust) for one in memory.pending()] == [(TOLD, "untrusted")]
+
+
+@pytest.mark.parametrize("form", LISTS)
+def test_calls_change_nothing_of_what_a_list_was_learned_by(memory: Memory, form: str) -> None:
+    said = [
+        {"role": "user", "content": "Remember that the release is cut on Tuesdays"},
+        *LISTS[form],
+    ]
+    half = [
+        *said[:-1],
+        {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "?"}]},
+    ]
+    assert [one.outcome for one in memory.learn(half)] == ["saved"]
+    more = [*said, {"role": "assistant", "content": "It is."}]
+    assert memory.learn(more) == memory.learn(more) == []
+
+
 @pytest.mark.spec("B18.budget")
 def test_the_last_of_a_days_budget_is_spent_once(tmp_path: Path) -> None:
     """Whoever holds the home's lock decides; all others look only after that."""

@@ -37,7 +37,7 @@ SEALED = "[Earlier rounds of this conversation, sealed"
 NEVER: Plan = [[False] * 25, [False] * 3, [], [False] * 40]
 ALWAYS: Plan = [[True] * 25, [True] * 3, [True], [True] * 60]
 LATER: Plan = [[False] * 15 + [True] + [False] * 15, [False] * 15]
-AS_BEFORE = "171e321fcbbeac1a47e3767c28c29f2981adc708ebc4edbc0cccf7ffdf506d70"
+AS_BEFORE = "a07fcb8728070eebb3cdebf3b9712636eafb5d9df21d853d03c5d04c91063f9f"
 """The requests of `ALWAYS`, as they were while every Claude model was bound."""
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
@@ -260,3 +262,22 @@ def test_a_system_needs_its_file_and_a_program_does_not(run: Run, project: Path)
     assert "FILE" in run("memory", "import", "--from", "mem0", code=2).err
     assert run("memory", "import", code=2).err
     assert run("memory", "import", "--from", "codex", "--json").json()
+
+
+@pytest.mark.needs("git")
+def test_files_of_a_repository_are_as_old_as_git_says(
+    run: Run, home: Path, project: Path, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for name in ("one", "two"):
+        (notes / f"{name}.md").write_text(f"---\nname: {name}\ntype: project\n---\nThe {name}.\n")
+    when = "2026-01-05T12:00:00 +0000"
+    environ = {**os.environ, "GIT_COMMITTER_DATE": when, "GIT_AUTHOR_DATE": when}
+    named = ("git", "-c", "user.name=a", "-c", "user.email=a@example.com")
+    for words in (("init", "-q"), ("add", "one.md"), ("commit", "-qm", "one")):
+        subprocess.run([*named, *words], cwd=notes, env=environ, check=True)
+    run("memory", "import", notes, "--trust")
+    folder = find_project_folder(home, canonical_root(project)) / "memory"
+    assert (folder / "one.md").stat().st_mtime == datetime(2026, 1, 5, 12, tzinfo=UTC).timestamp()
+    assert (folder / "two.md").stat().st_mtime == (notes / "two.md").stat().st_mtime

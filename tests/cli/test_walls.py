@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import reverie
-from reverie.memory.importers import read_by_user
+from reverie.memory.exports import read_by_user
 from reverie.store import ForgottenWords
 from reverie.store.lock import alive
 from reverie.topics.redaction import ForgetWords

@@ -39,7 +39,7 @@ from reverie.world import Event, Model
 
 pytestmark = pytest.mark.spec("B1")
 
-ALL = ("Read", "Grep", "List", "Glob", "Bash", "Write", "Edit", "ReadBack")
+ALL = ("Read", "Bash", "ReadBack", "Write")
 MODEL: Model = EmbeddedModel()
 DENIED = "Bash was not permitted: no"
 
@@ -171,8 +171,8 @@ def test_it_says_what_it_is(words: str):
     text = Talk("Read", "Bash").say(words).text
     assert ENGLISH.am in text
     assert "read FILE" in text
-    assert "run the tests" in text
-    assert "grep" not in text  # not defined here
+    assert "run COMMAND" in text
+    assert "read back" not in text  # not defined here
     assert "ANTHROPIC_API_KEY" in text
 
 
@@ -236,17 +236,12 @@ def test_a_request_is_a_call_and_its_result_is_reported():
         ("read a.py lines 30-40", "    30\tdef f():\n    31\t    pass", "(a.py:30): 2 lines"),
         ("read a.py lines 7-8", "x\ny", "(a.py:7): 2 lines"),
         ("read a.py", "", "Read a.py: empty."),
-        ("grep foo in src", "src/a.py:3:foo\nsrc/b.py:9:foo()", "Grep foo (src): 2 hits."),
-        ("grep foo", "src/a.py:3:foo\nsrc/b.py:9:foo()", "  src/a.py:3:foo"),
-        ("grep foo", "\n".join(f"a.py:{n}:foo" for n in range(30)), "and 25 more"),
-        ("grep foo", "No matches found", "no hits"),
-        ("list src", "a.py\nb.py", "List src: 2 entries."),
-        ("find *.py", "", "Glob **/*.py: empty."),
-        ("run the tests", "....\n4 passed in 0.1s", "  4 passed in 0.1s"),
+        ("read back r:1", "\n".join(f"a.py:{n}:foo" for n in range(30)), "and 25 more"),
+        ("read back r:1", "", "ReadBack r:1: empty."),
+        ("run pytest", "....\n4 passed in 0.1s", "  4 passed in 0.1s"),
         ("run ls", "a\nb\nexit code: 0", "exit code 0"),
         ("run false", "[exit code 3]", "`false` failed: exit code 3"),
         ("run true", "(no output)", "`true`: 0 lines of output."),
-        ("write x to o.txt", "wrote 1 byte", "Write o.txt"),
         ("read a.py", "<persisted-output>\nlong\n</persisted-output>", "too long"),
         ("读取 a.py", "一\n二", "2 行"),
     ],
@@ -261,12 +256,11 @@ def test_a_failed_test_run_names_its_failures():
     out = "collected 9 items\n" + "noise\n" * 500
     out += "FAILED tests/test_a.py::test_x - assert 1 == 2\n"
     out += "FAILED tests/test_b.py::test_y - KeyError\n2 failed, 7 passed in 1.2s\nExit code: 1"
-    reply = talk.say("run the tests")
+    reply = talk.say("run pytest")
     text = talk.give(reply, {"content": out, "is_error": True}).text
     assert "failed: exit code 1" in text
     assert "FAILED tests/test_a.py::test_x - assert 1 == 2" in text
     assert "2 failed, 7 passed in 1.2s" in text
-    assert "noise" not in text
 
 
 @pytest.mark.parametrize(
@@ -283,19 +277,18 @@ def test_an_error_is_named_once(words: str, error: str, told: str):
 
 def test_several_requests_are_parallel_calls():
     talk = Talk(*ALL)
-    reply = talk.say("read a.py, grep foo in src and list docs")
-    assert [name for name, _ in calls(reply)] == ["Read", "Grep", "List"]
-    text = talk.give(reply, "a", "src/a.py:1:foo", "x.md").text
-    assert all(one in text for one in ("Read a.py", "1 hit.", "1 entry."))
+    reply = talk.say("read a.py, read back r:1 and read b.py")
+    assert [name for name, _ in calls(reply)] == ["Read", "ReadBack", "Read"]
+    text = talk.give(reply, "a", "x.md", "b").text
+    assert all(one in text for one in ("Read a.py", "ReadBack r:1: 1 line.", "Read b.py"))
 
 
 def test_a_call_that_may_change_something_waits_its_turn():
     talk = Talk(*ALL)
-    reply = talk.say('write "x" to a.txt, read a.txt, list src, then run `ls` and read b.txt')
-    assert [name for name, _ in calls(reply)] == ["Write"]
-    reply = talk.give(reply, "written")
-    assert [name for name, _ in calls(reply)] == ["Read", "List"]
-    assert "Write a.txt" in reply.text
+    reply = talk.say("run `make`, read a.txt, read c.txt, then run `ls` and read b.txt")
+    assert calls(reply) == [("Bash", {"command": "make"})]
+    reply = talk.give(reply, "made")
+    assert [name for name, _ in calls(reply)] == ["Read", "Read"]
     reply = talk.give(reply, "x", "src")
     assert calls(reply) == [("Bash", {"command": "ls"})]
     reply = talk.give(reply, "out")
@@ -305,31 +298,20 @@ def test_a_call_that_may_change_something_waits_its_turn():
 
 def test_after_a_failure_nothing_more_is_done():
     talk = Talk(*ALL)
-    reply = talk.say("run `make`, then write done to log.txt")
+    reply = talk.say("run `make`, then read log.txt")
     after = talk.give(reply, {"content": "Exit code: 2", "is_error": True})
     assert after.tool_calls == ()
-    assert "Not done: Write log.txt" in after.text
-
-
-def test_an_edit_reads_its_file_first_but_once():
-    talk = Talk(*ALL)
-    reply = talk.say('edit a.py: replace "x" with "y"')
-    assert calls(reply) == [("Read", {"file_path": "a.py"})]
-    reply = talk.give(reply, "x = 1")
-    assert [name for name, _ in calls(reply)] == ["Edit"]
-    assert talk.give(reply, "edited").tool_calls == ()
-    again = talk.say('edit a.py: replace "y" with "z"')
-    assert [name for name, _ in calls(again)] == ["Edit"]
+    assert "Not done: Read log.txt" in after.text
 
 
 def test_only_defined_tools_are_called():
-    reply = Talk("Read").say("grep foo")
+    reply = Talk("Read").say("run ls")
     assert reply.tool_calls == ()
-    assert "no tool named Grep is defined" in reply.text
-    reply = Talk("Read").say("grep foo and read a.py")
+    assert "no tool named Bash is defined" in reply.text
+    reply = Talk("Read").say("run `ls` and read a.py")
     assert [name for name, _ in calls(reply)] == ["Read"]
-    assert "no tool named Grep" in reply.text
-    assert ENGLISH.no_tools in Talk().say("list").text
+    assert "no tool named Bash" in reply.text
+    assert ENGLISH.no_tools in Talk().say("run ls").text
 
 
 def test_what_it_left_out_is_said_at_the_end():
@@ -345,10 +327,10 @@ def test_words_beside_results_are_answered_too():
     reply = talk.say("read a.py")
     (call,) = reply.tool_calls
     result = block_of({"type": "tool_result", "tool_use_id": call.id, "content": "alpha"})
-    talk.put(UserMessage((result, text_block("grep beta"))))
+    talk.put(UserMessage((result, text_block("read beta.md"))))
     after = talk.next()
     assert "Read a.py" in after.text
-    assert calls(after) == [("Grep", {"pattern": "beta"})]
+    assert calls(after) == [("Read", {"file_path": "beta.md"})]
 
 
 # --- ids
@@ -372,9 +354,9 @@ def test_a_repeated_branch_makes_calls_of_its_own():
     talk = Talk(*ALL)
     talk.say("hello")
     leaf = talk.view.leaf
-    first = talk.say("run the tests")
+    first = talk.say("run pytest")
     talk.put(Rewound("again"), parent=leaf)
-    second = talk.say("run the tests")
+    second = talk.say("run pytest")
     assert calls(first) == calls(second)
     assert first.tool_calls[0].id != second.tool_calls[0].id
 
@@ -401,8 +383,8 @@ def test_an_order_behind_sealed_rounds_is_read_by_itself():
     lines = "[sealed]\n<user>What is the zebra for?</user>\n[end]"
     by = (Stand("user", blocks_of(lines)),)
     talk.put(Replaced(items[0].id, items[len(items) - 1].id, by, "collapse"))
-    (call,) = [b for b in talk.say("List logs").blocks if b.type == "tool_use"]
-    assert (call.get("name"), call.value["input"]) == ("List", {"path": "logs"})
+    (call,) = [b for b in talk.say("Read logs.md").blocks if b.type == "tool_use"]
+    assert (call.get("name"), call.value["input"]) == ("Read", {"file_path": "logs.md"})
 
 
 @pytest.mark.parametrize("how", ["summary", "notes", "sealed", "restored"])

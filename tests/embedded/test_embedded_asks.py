@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.embedded import LOOKED_AT, MAX, TESTS, parse_requests
+from reverie.embedded import LOOKED_AT, MAX, parse_requests
 from reverie.text import spans
 
 pytestmark = pytest.mark.spec("B1")
@@ -22,20 +22,8 @@ def read(path: str, **more: int) -> tuple[str, dict[str, Any]]:
     return "Read", {"file_path": path, **more}
 
 
-def grep(pattern: str, **more: str) -> tuple[str, dict[str, Any]]:
-    return "Grep", {"pattern": pattern, **more}
-
-
 def bash(command: str) -> tuple[str, dict[str, Any]]:
     return "Bash", {"command": command}
-
-
-def write(path: str, content: str) -> tuple[str, dict[str, Any]]:
-    return "Write", {"file_path": path, "content": content}
-
-
-def edit(path: str, old: str, new: str, **more: bool) -> tuple[str, dict[str, Any]]:
-    return "Edit", {"file_path": path, "old_string": old, "new_string": new, **more}
 
 
 ENGLISH = [
@@ -48,27 +36,11 @@ ENGLISH = [
     ("read a.py lines 10-20", [read("a.py", offset=10, limit=11)]),
     ("read a.py lines 10 to 20", [read("a.py", offset=10, limit=11)]),
     ("read a.py line 7", [read("a.py", offset=7, limit=1)]),
-    ("grep TODO", [grep("TODO")]),
-    ("grep 'def main' in src/", [grep("def main", path="src/")]),
-    ("grep foo( in lib", [grep("foo\\(", path="lib")]),
-    ('grep "a, and read b" in *.py', [grep("a, and read b", glob="*.py")]),
-    ("find *.py in src", [("Glob", {"pattern": "**/*.py", "path": "src"})]),
-    ("find src/**/*.ts", [("Glob", {"pattern": "src/**/*.ts"})]),
-    ("find config.toml", [("Glob", {"pattern": "**/config.toml"})]),
-    ("list", [("List", {"path": "."})]),
-    ("List docs/", [("List", {"path": "docs/"})]),
-    ("list ..", [("List", {"path": ".."})]),
-    ("run the tests", [bash(TESTS)]),
     ("run pytest -q tests/a.py.", [bash("pytest -q tests/a.py")]),
     ("run ls .", [bash("ls .")]),
     ("run cd x; ls, and read y", [bash("cd x; ls, and read y")]),
     ("run `make test`, then read out.txt", [bash("make test"), read("out.txt")]),
-    ("run tests and read a.py", [bash(TESTS), read("a.py")]),
-    ('write "hi, and read x" to o.txt', [write("o.txt", "hi, and read x")]),
-    ("write hello to o.txt", [write("o.txt", "hello")]),
-    ('edit a.py: replace "x y" with "z"', [edit("a.py", "x y", "z")]),
     ("read back ref-12 about errors", [("ReadBack", {"reference": "ref-12", "query": "errors"})]),
-    ("read a.py; grep x; list", [read("a.py"), grep("x"), ("List", {"path": "."})]),
     ("hello, read a.py", [read("a.py")]),
 ]  # fmt: skip
 
@@ -76,20 +48,13 @@ CHINESE = [
     ("读取 README.md", [read("README.md")]),
     ("请读取src/a.py", [read("src/a.py")]),
     ("读取 笔记.md", [read("笔记.md")]),
-    ("搜索 foo", [grep("foo")]),
-    ("在 src 中搜索 foo(", [grep("foo\\(", path="src")]),
-    ("查找 *.py", [("Glob", {"pattern": "**/*.py"})]),
-    ("列出 src", [("List", {"path": "src"})]),
-    ("运行测试", [bash(TESTS)]),
     ("运行 ls -la .", [bash("ls -la .")]),
     ("运行 `make test`，然后读取 out.txt", [bash("make test"), read("out.txt")]),
-    ('把 "你好" 写入 a.txt', [("Write", {"file_path": "a.txt", "content": "你好"})]),
-    ('把 a.txt 中的 "x" 替换为 "y"', [edit("a.txt", "x", "y")]),
-    ("请列出 docs，然后读取 a.md", [("List", {"path": "docs"}), read("a.md")]),
 ]  # fmt: skip
 
 NOT_ASKED = [
-    *("", "   ", "hello", "please", "read", "run", "write", "grep", "edit", "find", "print"),
+    *("", "   ", "hello", "please", "read", "run", "write", "grep foo", "list src", "find *.py"),
+    *("run tests", "run the tests", 'write "x" to a.txt', 'edit a.py: replace "x" with "y"'),
     *("show me the way", "open the door", "find out whether it works", "search the web for cats"),
     *("list the reasons we failed", "run me through it", "run away", "read it again"),
     *("change your mind", "write a poem about the sea", "edit a.py", "see http://x.y/z.py"),
@@ -108,8 +73,8 @@ def test_a_plain_request_is_a_call_and_anything_else_is_none(
 
 
 def test_what_is_not_recognised_is_handed_back():
-    found = parse_requests("read a.py. Is it good? grep x")
-    assert [a.tool for a in found.asks] == ["Read", "Grep"]
+    found = parse_requests("read a.py. Is it good? run ls")
+    assert [a.tool for a in found.asks] == ["Read", "Bash"]
     assert found.rest == ["Is it good"]
 
 
@@ -130,8 +95,7 @@ def test_quotes():
 
 PIECES = st.sampled_from(
     [
-        *("read ", "run ", "grep ", "and ", "then ", "replace ", "with ", "in ", "to ", "a.py"),
-        *("把", "在", "中", "搜索", "替换为", "写入"),
+        *("read ", "run ", "and ", "then ", "lines ", "about ", "1-2", "a.py", "读取", "运行"),
         *("`", '"', "'", "“", "/", "*", "(", "\n", "```\n", ", ", "; ", ". "),
     ]
 )
@@ -145,7 +109,7 @@ def test_nothing_raises_and_the_same_words_ask_the_same(text: str):
 
 
 @pytest.mark.parametrize(
-    "piece", ["`", "“", "and ", "read ", "'a ", ", read ", "run ", "把", "(a|", "\n"]
+    "piece", ["`", "“", "and ", "read ", "'a ", ", read ", "run ", "读取", "(a|", "\n"]
 )
 def test_large_and_hostile_messages_are_only_looked_at_in_part(piece: str):
     text = piece * (10_000_000 // len(piece))

@@ -121,7 +121,7 @@ def test_what_is_over_leaves_after_its_days_in_small_steps(
     past(ledger, 30, KEPT_DAYS - 2)
     ledger.add([job("/open", "1"), job("/begun", "1"), job("/late", "1"), job("/cancelled", "1")])
     ledger.cancel("default", job("/cancelled", "1").key)
-    ledger.end(claim(ledger), JobEnd("queued", "held", 9e9, counted=False))
+    ledger.end(claim(ledger), JobEnd("queued", "held", 1.5 * DAY, counted=False))
     claim(ledger)
     hand.time += DAY
     late = claim(ledger)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.layers import FOLDED, per_message, per_result, price_collapse, seal
+from reverie.layers.collapse.folds import fold
 from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags, ScriptedModel, call, world
 from reverie.transcript import (
@@ -271,3 +272,22 @@ async def test_a_snipped_range_is_never_sealed_or_folded_back_in():
     assert "[snipped]" in text
     assert "<user>keep these words</user>" in text
     assert any(s.reason == FOLDED for s in going.seals())
+
+
+def test_a_fold_that_saves_nothing_is_not_made() -> None:
+    """Neither one that is larger nor one of the same size; one that saves a token is."""
+    said = UserMessage((text_block("Where is the port set? " * 60),))
+    view = folded(said, AssistantMessage((text_block("In settings.py, line 4. " * 60),)))
+    items = list(view.items)
+    size = sum(item.tokens for item in items)
+
+    def tokens(length: int) -> int:
+        made = fold(view, items, None, SETTINGS, "x" * length)
+        return 0 if made is None else made.by[0].blocks[0].tokens
+
+    least, most = 0, 100_000
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (middle, most) if tokens(middle) else (least, middle)
+    assert tokens(least) == size - 1
+    assert not tokens(most)

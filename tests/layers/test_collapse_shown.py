@@ -189,7 +189,7 @@ async def test_words_behind_a_clients_frame_are_the_users():
 @pytest.mark.parametrize(
     ("tool", "given", "text", "members", "line"),
     [
-        ("Bash", {"command": "pytest"}, "a\nb\n\n4 passed\n", {}, "  = 4 passed"),
+        ("Bash", {"command": "pytest"}, "a\nb\n\n4 passed\n", {}, "  = passed: 4 passed"),
         ("Bash", {"command": "x"}, "TypeError: no\n1 failed", {}, "  ! TypeError: no"),
         ("Grep", {"pattern": "x"}, "a.py\nb.py\nc.py", {}, "  = 3 lines"),
         ("Glob", {"pattern": "x"}, "", {}, "  = nothing"),

@@ -44,14 +44,75 @@ async def test_a_part_tells_what_changed_failed_passed_and_was_left_open():
     await worked(going)
     await going.rounds(["more " * 100] * 40, "go on")
     parts = [i for i in going.view.items if i.reason == FOLDED]
-    (head, state, *_) = parts[0].pieces[-1].block.text.split("\n")
+    (head, *state) = parts[0].pieces[-1].block.text.split("\n")
+    edit, run = reference("e2"), reference("b1")
     assert head.startswith("[folded ")
-    assert state == (
-        "Changed: in /srv/app: src/cache.py, doc/new.md. "
-        "Failed: Edit cache.py (2), Bash pytest tests/. "
-        "Last test run: 6 failed, 16 passed in 2.10s (pytest tests/). "
-        "Asked and not answered: Which tests cover it?."
-    )
+    assert state[:4] == [
+        "Changed: in /srv/app/src: cache.py; in /srv/app/doc: new.md.",
+        f"Failed: Edit cache.py {edit} 00:16 (2), Bash pytest tests/ {run} 00:16.",
+        f"Last test runs: pytest tests/ failed: 6 failed, 16 passed in 2.10s {run} 00:16.",
+        "Asked and not answered: Which tests cover it?.",
+    ]
+
+
+async def test_a_question_that_anybody_came_back_to_is_not_open():
+    going = Running(SMALL)
+    await worked(going)
+    await going.answer((text_block("As to the tests that cover it: test_cache.py."),))
+    await going.rounds(["more " * 100] * 40, "go on")
+    part = next(s for s in going.seals() if s.reason == FOLDED)
+    assert "Asked and not answered" not in part.by[0].blocks[-1].text
+
+
+async def test_what_failed_and_went_well_later_says_so_and_each_command_has_its_run():
+    going = Running(SMALL)
+    await going.add(text_block("go"))
+    ran = [
+        ("b1", "make test", "Exit code 2\n3 failed, 1 passed", True),
+        ("b2", "make lint 2>&1 | tail -3", "src ok\n0 issues.", False),
+        ("b3", "make test", "4 passed", False),
+        ("b4", "git commit -m x", "[main 1a2b3c4] Keep the size\n 1 file changed", False),
+        ("b5", "git push", "To host:x.git\n   0b2b3c4..1a2b3c4  main -> main", False),
+    ]
+    for ident, command, text, bad in ran:
+        await going.answer((call("Bash", ident, command=command),))
+        await going.add(tool_result(ident, text, failed=bad), origin="tool")
+    await going.rounds(["more " * 100] * 40, "go on")
+    part = next(s for s in going.seals() if s.reason == FOLDED).by[0].blocks[-1].text
+    assert "Failed: Bash make test later ok.\n" in part
+    runs = f"make lint passed: 0 issues. {reference('b2')} 00:16; make test passed: 4 passed"
+    assert f"Last test runs: {runs} {reference('b3')} 00:16.\n" in part
+    pushed = "pushed 0b2b3c4..1a2b3c4 to main"
+    assert f"Commits and pushes: commit 1a2b3c4 on main: Keep the size; {pushed}.\n" in part
+
+
+async def test_an_answer_that_the_user_chose_from_keeps_its_list():
+    options = [f"{n}. Option {n} with engine_{n}: " + "for a reason " * 20 for n in range(1, 4)]
+    answer = "There are three ways.\n\n" + "\n".join(options) + "\n\nWhich one?"
+    longer = "we have to see the others too " * 7
+    for reply, kept in (("do 2", True), (f"{longer} let us do 2", True), (longer, False)):
+        going = Running(SMALL)
+        await going.add(text_block("How?"))
+        await going.answer((text_block(answer),))
+        await going.rounds(["more " * 100] * 20, reply)
+        await going.rounds(["more " * 100] * 40, "go on with the others and tell me then")
+        text = going.text()
+        assert ("2. Option 2 with engine_2" in text) == kept
+        assert "Which one?" in text
+
+
+async def test_joined_parts_keep_the_references_of_their_calls():
+    going = Running(SMALL)
+    for n in range(12):
+        await going.add(text_block(f"step {n}"))
+        for name in ("one", "two"):
+            ident, path = f"{name}{n}", f"/srv/app/src/{name}.py"
+            await going.answer((call("Edit", ident, file_path=path, new_string="b"),))
+            await going.add(result(ident, "updated " * 40), origin="tool")
+        await going.rounds(["more " * 100] * 6, "go on")
+    first = next(i for i in going.view.items if i.reason == FOLDED).pieces[-1].block.text
+    assert "\n/srv/app/src/one.py r:" in first
+    assert " older)\n" in first
 
 
 async def test_lines_on_a_line_are_the_newest_and_failures_are_marked():

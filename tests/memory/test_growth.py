@@ -18,8 +18,10 @@ from typing import Any
 
 import pytest
 
+import reverie
 from reverie.errors import PathRefused, ReverieError, SecretFound
 from reverie.memory import ForgetRun, exported_files, restore
+from reverie.session.open_memory import open_memory
 from reverie.store import (
     CACHE_NAME,
     FOLD,
@@ -646,3 +648,49 @@ def test_a_history_by_itself_knows_no_folder(tmp_path: Path) -> None:
     history = History(tmp_path, now=lambda: 1.0)
     with pytest.raises(ReverieError):
         LongIndexes(history).known_pointer("MEMORY.md", "a.md")
+
+
+# -- changes of one among many --------------------------------------------------------
+
+
+@needs_counts
+def test_update_remove_and_undo_among_many_touch_one_memory(scale: Scale) -> None:
+    """Each leaves all others as they are, and works on one file and the index, not on all."""
+    count = scale.pick(2_000, 100_000)
+    changed, removed = f"t{count // 2:05}.md", f"t{count // 3:05}.md"
+    with quick_folder() as base:
+        (base / "project").mkdir()
+        memory = reverie.Memory(base / "project", home=base / "home", on_notice=lambda _: None)
+        root = memory.folder
+        root.mkdir(parents=True)
+        for number in range(count):
+            (root / f"t{number:05}.md").write_bytes(topic(f"T{number}", f"Its port is {number}."))
+        pointers = (f"- [T{n}](t{n:05}.md) — about T{n}\n" for n in range(count))
+        (root / "MEMORY.md").write_text("".join(pointers))
+        with open_memory(memory.__project__, say_nothing) as store:
+            store.look()
+
+        def now() -> dict[str, tuple[int, int]]:
+            found = ((one.name, one.stat()) for one in os.scandir(root))
+            return {name: (at.st_mtime_ns, at.st_size) for name, at in found if ".md" in name}
+
+        def differs(work: Callable[[], object]) -> set[str]:
+            before = now()
+            cost = costs(work)
+            after = now()
+            known = sum(one.stat().st_size for one in root.parent.rglob("*.jsonl"))
+            assert cost["os.fsync"] <= 40, cost
+            assert cost["os.listdir"] + cost["os.scandir"] <= 40, cost
+            assert cost["rchar"] <= 20 * (before["MEMORY.md"][1] + known) + 1_000_000, cost
+            return {name for name in before | after if before.get(name) != after.get(name)}
+
+        first = (root / removed).read_bytes()
+        assert differs(lambda: memory.update(changed, "Its port is new.")) == {changed}
+        assert differs(lambda: memory.remove(removed)) == {removed, "MEMORY.md"}
+        assert removed not in (root / "MEMORY.md").read_text()
+        assert differs(memory.undo) == {removed, "MEMORY.md"}
+        assert (root / removed).read_bytes() == first
+        assert (root / "MEMORY.md").read_text().count(removed) == 1
+        assert differs(memory.undo) == {changed}
+        assert "Its port is new." not in (root / changed).read_text()
+        assert len(now()) == count + 1

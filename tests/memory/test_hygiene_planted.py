@@ -23,8 +23,7 @@ from bench.hygiene import (
     written,
 )
 from bench.planted import Planted, documents, planted, untouched
-from reverie.consolidation import check, judged_once, reasons_in
-from reverie.topics import IndexLimits
+from reverie.consolidation import CheckInput, check, judged_once, reasons_in
 from tests.conftest import Scale
 
 pytestmark = [pytest.mark.spec("B7"), pytest.mark.spec("B6")]
@@ -75,7 +74,7 @@ async def test_a_dream_mends_them_loses_nothing_and_ends(made: Planted, tmp_path
     told = {name: sum(mended[n] for n in numbers) for name, numbers in groups(ours).items()}
     assert sum(mended) >= 0.85 * len(mended), told
     assert lost_facts(made, new) == []
-    judged = judged_once(made.files, new, reasons_in(text), limits=IndexLimits(), now=look.now)
+    judged = judged_once(CheckInput(made.files, now=look.now), new, reasons_in(text))
     assert len(judged.faults) <= 0.01 * len(mended)  # the judge is stricter, and takes those back
     written(tmp_path / "again", new)
     await Dreaming(tmp_path / "again", task_of(tmp_path / "again", made.times, look.now)).run()

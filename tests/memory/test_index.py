@@ -63,6 +63,16 @@ def test_a_pointer_is_taken_out_with_its_line_alone() -> None:
     assert without(data, "c.md") == data
 
 
+def test_a_line_holds_the_fact_once() -> None:
+    fact = "Integration tests hit a real [database], because a mock broke"
+    shown = "- [Integration tests hit a real (database), because a mock broke](tests.md)"
+    assert line("tests.md", "Integration tests hit a real [database]", fact) == shown
+    assert line("tests.md", fact, fact) == shown
+    assert line("a.md", "Tests", "hit a database") == "- [Tests](a.md) — hit a database"
+    assert line("a.md", "Tests", "Testsuites hit it") == "- [Tests](a.md) — Testsuites hit it"
+    assert len(line("a.md", "Tests", "Tests " * 90)) <= 150
+
+
 def test_a_line_is_kept_short() -> None:
     row = line("file.md", "Title [x]\ny", "word " * 100)
     assert len(row) <= 150

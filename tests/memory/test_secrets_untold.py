@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from bench.secret_texts import made
 from reverie import secrets
 from reverie.apps.cli import build
-from reverie.consolidation import judged_once
+from reverie.consolidation import CheckInput, judged_once
 from reverie.errors import SecretFound
 from reverie.secrets import ScanStats, scan, tellable
 from reverie.session import ConversationText, MemoryDraft, TextSource, land
@@ -20,7 +20,7 @@ from reverie.settings import DEFAULTS
 from reverie.store import MemoryStore, Project
 from reverie.testing import ManualClock
 from reverie.toolbox import MemoryFileAccess, ToolFailed
-from reverie.topics import IndexLimits, Origin, Trust
+from reverie.topics import Origin, Trust
 from reverie.world import Notice
 
 pytestmark = [pytest.mark.spec("11.secrets"), pytest.mark.spec("7.secrets")]
@@ -105,7 +105,7 @@ def test_what_a_dream_brought_in(template: str) -> None:
     stem = "".join(filter(str.isalnum, secret)).casefold()[:30]
     head = "---\nname: key\ndescription: d\ntype: project\n---\n"
     work = {f"{stem}.md": f"{head}The key is {secret}.\n".encode()}
-    faults = judged_once({}, work, limits=IndexLimits(), now=0.0).faults
+    faults = judged_once(CheckInput({}), work).faults
     told = [str(fault) for fault in faults if fault.kind == "secret"]
     assert told
     untold(secret, *told)

@@ -364,3 +364,15 @@ async def test_no_recorded_session_breaks_or_is_refused(shared: Path, scale):
             done = (await measure_session(recorded(path), ReplayPolicy.of(name))).figures
             assert (done.breaks, done.pairing_faults, done.thinking.refused) == (0, 0, 0), path.name
             assert done.near.lost == done.far.lost == 0
+
+
+async def test_a_models_folds_are_billed_and_parts_are_read_back():
+    small = replace(DEFAULTS, collapse_tail=2_000, collapse_kept=200, collapse_log=600)
+    going = course(*session(40, size=3_000, far=True))
+    plain = await play(going, ReplayPolicy.of("collapse", small))
+    asked = await play(going, ReplayPolicy.of("collapse", replace(small, summary_model="m")))
+    assert plain.bill.folds == 0
+    assert asked.bill.folds > 0
+    assert asked.bill.total == pytest.approx(plain.bill.total + asked.bill.folds)
+    assert plain.far.lost == 0  # the first round is in a folded part, whose reference gives it
+    assert plain.bill.refind == 0

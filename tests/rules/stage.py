@@ -14,7 +14,7 @@ from reverie.topics import Origin, Trust
 from reverie.world import Notice
 from tests.loop.stage import NOON, Given, SimpleTools
 
-USER = Origin("save", Trust.USER, agent="user", tool="cli")
+USER = Origin("save", Trust.USER, agent="user", tool="cli", in_person=True)
 AGENT = Origin("save", Trust.AGENT, agent="extract_memories")
 PUSH = "---\nname: push\ndescription: Never push to main\ntype: feedback\napplies_to:\n  command: git push\n  has: main\n{more}---\n\nNever push to main: it deploys.\n"  # noqa: E501
 

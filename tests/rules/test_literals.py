@@ -215,8 +215,6 @@ def test_in_doubt_there_is_no_rule(text: str) -> None:
         ("Never push to main.", "git push origin HEAD:refs/heads/main", "git log main"),
         ("Never run `pytest`.", "pytest -q", "pytest --version"),
         ("Never run `pytest`.", "cd a && pytest", "grep -rn pytest ."),
-        ("Don't run the dev server (`npm run dev`)", "npm run dev", "npm run build"),
-        ("Generated code is in src/gen/, don't touch it.", "rm src/gen/a", "cat src/gen/a"),
         ("Never git push --force", "git push -uf origin x", "git push origin x"),
         ("From now on never push to main, it deploys.", "git push origin main", "git push"),
         ("Never push to `rc/2.x`, ask me instead.", "git push origin HEAD:rc/2.x", "git push"),

@@ -210,3 +210,23 @@ def test_each_kind_by_name(tmp_path: Path, at: str, value: Any) -> None:
     (library.path / f"{SESSION}.jsonl").write_bytes(b"".join(seal(x) + b"\n" for x in out))
     looked_at(library, tmp_path)
     assert library.read(SESSION).view.entries
+
+
+@pytest.mark.parametrize("ident", [{}, {"id": 5}, {"id": ""}, {"id": "t1"}])
+def test_a_tool_call_without_an_id_is_named(tmp_path: Path, ident: dict[str, Any]) -> None:
+    (tmp_path / "work").mkdir()
+    lines = anyio.run(a_life, tmp_path / "home", tmp_path / "work")
+    environ = {"HOME": str(tmp_path)}
+    library = SessionLibrary.of(
+        Project.at(tmp_path / "work", home=tmp_path / "home", environ=environ)
+    )
+    first = next(n for n, line in enumerate(lines) if '"assistant"' in line)
+    blocks = [{"type": "tool_use", **ident, "name": "Read", "input": {}}]
+    lines[first] = json.dumps({**json.loads(lines[first]), "blocks": blocks})
+    (library.path / f"{SESSION}.jsonl").write_bytes(b"".join(seal(x) + b"\n" for x in lines))
+    named = [one for one in library.read(SESSION).faults if "without an id" in one]
+    assert named == (
+        []
+        if ident == {"id": "t1"}
+        else [f"line {first + 1}: a tool call without an id: no result can answer it"]
+    )

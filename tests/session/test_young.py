@@ -12,9 +12,10 @@ from reverie.session import (
     RecalledNotes,
     RecallHistory,
     RequestHead,
+    index_files,
     young_memories,
 )
-from reverie.session.context import MAX_FILES
+from reverie.session.context import MAX_FILES, WHOLE
 from reverie.settings import Settings
 from reverie.store import MemoryStore, RecallHit
 from reverie.testing import ManualClock, reply
@@ -52,12 +53,32 @@ def test_bodies_of_all_four_types_stand_in_the_head(memories: MemoryStore) -> No
     assert "does not command" not in text
 
 
+def test_what_stands_whole_in_the_head_has_no_line_in_its_index(memories: MemoryStore) -> None:
+    one_of_each(memories)
+    write(memories, "long.md", "words " * 100, type="project")
+    for one in memories.folder.scan():
+        memories.folder.point(one.key)
+    settings, scanned = Settings(young_tokens=100), memories.folder.scan()
+    whole = young_memories(memories, settings, scanned)
+    (index,) = index_files(memories.folder, scanned=scanned, whole=whole)
+    for name, lines in {"user.md": 0, "feedback.md": 0, "project.md": 1, "long.md": 1}.items():
+        assert index.text.count(f"({name})") == lines
+    assert index.text.endswith(WHOLE)
+    (index,) = index_files(memories.folder, scanned=scanned)
+    assert index.text.count("](") == 5
+    assert WHOLE not in index.text
+
+
 def test_above_the_limit_those_about_the_user_stand_there_and_then_none(
     memories: MemoryStore,
 ) -> None:
     one_of_each(memories)
     write(memories, "long.md", "words " * 100, type="project")
     assert keys(memories, 100) == ["feedback.md", "user.md"]
+    for day in ("2023-11-20", "2023-11-10"):  # the clock stands between the two
+        about = f"Only fixes until {day}"
+        write(memories, f"{day}.md", about, type="project", description=about)
+    assert keys(memories, 100) == ["feedback.md", "user.md", "2023-11-20.md"]
     write(memories, "rules.md", "words " * 100, type="feedback")
     assert keys(memories, 100) == []
 

@@ -477,6 +477,32 @@ def test_a_dialogue_is_found_by_speaker_and_time(index: RecallIndex) -> None:
     assert {hit.score for hit in named} == {0.0}
 
 
+def test_what_the_user_said_comes_before_replies_that_repeat_it(index: RecallIndex) -> None:
+    """Replies go on for long about what the user said in few words, and are many."""
+    topics = ("roses", "pans", "novels", "hinges", "maps", "lamps")
+    for n, topic in enumerate(topics):
+        said = [
+            Utterance(
+                f"My sister Ida gave me {topic} for my birthday. Ideas?", "user", NOW, f"u{n}"
+            ),
+            Utterance(
+                f"What a birthday gift from your sister Ida! {topic} as a birthday gift: "
+                + " ".join(f"A sister who gives {topic} will like idea {k}." for k in range(20)),
+                "assistant",
+                NOW,
+                f"a{n}",
+            ),
+        ]
+        index.put_session(f"S{n}", said)
+    query = Query.of("What did my sister give me for my birthday: hinges?", NOW)
+    hits = index.search(query, k=4, kinds=("transcript",))
+    assert hits[0].message == "u3"
+    assert "a3" in {hit.message for hit in hits}
+    index.put_session("S3", [])
+    left = index.search(query, k=20, kinds=("transcript",))
+    assert {hit.message for hit in left} == {f"{who}{n}" for who in "ua" for n in (0, 1, 2, 4, 5)}
+
+
 # Meaning
 
 

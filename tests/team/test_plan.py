@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reverie.errors import InvalidInput
 from reverie.team import (
     BATCH_BYTES,
     BATCH_ENTRIES,
@@ -15,6 +16,7 @@ from reverie.team import (
     batches,
     plan,
 )
+from reverie.team.protocol import check_repo
 
 pytestmark = pytest.mark.spec("11.sync")
 KEYS = st.sampled_from(["a", "b", "c"])
@@ -111,3 +113,9 @@ def test_a_batch_may_be_full_to_the_last_byte() -> None:
         [half, other],
         [EntryChange("c", "", "")],
     ]
+
+
+def test_a_name_that_is_no_repository_is_quoted_to_a_length() -> None:
+    with pytest.raises(InvalidInput) as error:
+        check_repo("a" * 500)
+    assert error.value.where == repr("a" * 200)

@@ -278,9 +278,13 @@ def test_a_flood_of_refusals_is_few_writes_and_few_rows(
     assert sum(one.times for one in store.all_refusals(1_000)) == 500
     assert store.refused.count(RefusedRequest(412)) is False
     for turn in range(30):
-        hand.time += 1
+        hand.time += 0.5
+        known = RefusedRequest(412, token.id, "acme", f"acme/r{turn}-0")
+        assert store.refused.count(known) is False
+        hand.time += 0.5  # a second after the last write, to the moment
         for n in range(100):
-            store.refused.count(RefusedRequest(412, token.id, "acme", f"acme/r{turn}-{n}"))
+            one = RefusedRequest(412, token.id, "acme", f"acme/r{turn}-{n}")
+            assert store.refused.count(one) is True
         store.refused.write()
     rows = store.all_refusals(10_000)
     assert ROWS - 100 <= len([one for one in rows if one.org == "acme"]) <= ROWS

@@ -50,7 +50,7 @@ POISONS = {**ORDERS, **TOLD}
 SOURCES = {
     "a page": ("{}.md", Origin("save", Trust.UNTRUSTED, tool="WebFetch")),
     "a teammate": ("team/{}.md", Origin("pull", Trust.UNTRUSTED, agent="team", tool="sync")),
-    "the user": ("{}.md", Origin("save", Trust.USER, tool="cli")),
+    "the user": ("{}.md", Origin("save", Trust.USER, tool="cli", in_person=True)),
 }
 
 

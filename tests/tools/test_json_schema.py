@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reverie.errors import InvalidInput
 from reverie.toolbox import MAX_TOLD, checker
@@ -61,7 +64,7 @@ RUNAWAY = {"patternProperties": {"^(a+)+$": {}}}
     [
         (_bomb("allOf"), {"v": 1}, "asks for more than can be checked"),
         (_bomb("anyOf"), {"v": 1}, "asks for more than can be checked"),
-        ({**RUNAWAY, "additionalProperties": False}, {"a" * 60 + "!": 1}, "not allowed"),
+        ({**RUNAWAY, "additionalProperties": False}, {"a" * 60 + "!": 1}, "is not an input"),
         ({**RUNAWAY, "unevaluatedProperties": False}, {"a" * 60 + "!": 1}, ""),
         ({"properties": {"v": {"uniqueItems": True}}}, {"v": [{"n": n} for n in range(9_999)]}, ""),
         ({"properties": {"v": {"multipleOf": 1e-300}}}, {"v": 10**4_000}, "more than can be"),
@@ -98,3 +101,68 @@ def test_what_is_told_is_bounded() -> None:
     told = check({str(number): number for number in range(100)})
     assert len(told) == MAX_TOLD
     assert max(map(len, told)) < 300
+
+
+LEAVES = st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.sampled_from(["", "a", "ab"]))
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+COUNTS = st.integers(0, 3)
+KEYWORDS: dict[str, st.SearchStrategy[Any]] = {
+    "type": st.sampled_from(
+        ["null", "boolean", "integer", "string", "array", "object", ["string", "null"]]
+    ),
+    "enum": st.lists(VALUES, min_size=1, max_size=3),
+    "const": VALUES,
+    "minimum": COUNTS,
+    "exclusiveMaximum": COUNTS,
+    "multipleOf": st.integers(1, 3),
+    "minLength": COUNTS,
+    "maxLength": COUNTS,
+    "pattern": st.sampled_from(["^a", "b$", "."]),
+    "minItems": COUNTS,
+    "maxItems": COUNTS,
+    "uniqueItems": st.booleans(),
+    "required": st.lists(st.sampled_from("abc"), unique=True, max_size=2),
+    "minProperties": COUNTS,
+    "maxProperties": COUNTS,
+    "dependentRequired": st.dictionaries(st.sampled_from("ab"), st.just(["c"]), max_size=1),
+}
+
+
+def _rules(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    several = st.lists(inner, min_size=1, max_size=3)
+    members = st.dictionaries(st.sampled_from("abc"), inner, max_size=2)
+    nested: dict[str, st.SearchStrategy[Any]] = {
+        **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), several),
+        **dict.fromkeys(("items", "contains", "not", "if", "then", "else"), inner),
+        **dict.fromkeys(("additionalProperties", "propertyNames"), inner),
+        **dict.fromkeys(("properties", "dependentSchemas"), members),
+        "patternProperties": st.dictionaries(st.sampled_from(["^a", "b"]), inner, max_size=2),
+        "$ref": st.sampled_from(["#/$defs/word", "#/$defs/some"]),
+    }
+    return st.fixed_dictionaries({}, optional=nested)
+
+
+SCHEMAS = st.recursive(
+    st.one_of(st.booleans(), st.fixed_dictionaries({}, optional=KEYWORDS)), _rules, max_leaves=6
+)
+DEFS = {"word": {"type": "string", "minLength": 1}, "some": {"minItems": 1, "minProperties": 1}}
+
+
+@given(rule=SCHEMAS, value=VALUES)
+def test_a_verdict_is_that_of_the_reference_library(rule: Any, value: Any) -> None:
+    schema = {"type": "object", "properties": {"v": rule}, "$defs": DEFS}
+    theirs = jsonschema.Draft202012Validator(schema).is_valid({"v": value})
+    assert (checker(schema)({"v": value}) == []) is theirs
+
+
+def test_the_work_for_many_members_is_bounded() -> None:
+    """Also where both the schema and the input have many."""
+    schema = {"properties": {f"p{n}": {} for n in range(5_000)}, "additionalProperties": False}
+    assert checker(schema)({f"p{n}": n for n in range(5_000)}) == []
+    assert len(checker(schema)({f"q{n}": n for n in range(5_000)})) == MAX_TOLD

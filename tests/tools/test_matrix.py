@@ -1,7 +1,8 @@
-"""What a background agent may read and write, whatever its prompt says: tool by place by who."""
+"""What an agent may read and write, whatever its prompt says: tool by place by who."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +10,15 @@ from typing import Any
 
 import pytest
 
+from reverie.agent import AgentOptions, open_agent
+from reverie.agent.subagents.registry import EXPLORE, GENERAL
+from reverie.agent.subagents.spawn import AgentSpec, spawn_agent
+from reverie.agent.subagents.teammate_process import Teammate
+from reverie.session import guards_at
 from reverie.session.dream import schedule
-from reverie.session.extraction.run import TOOLS as EXTRACTION
-from reverie.session.extraction.run import guards_at
 from reverie.store import MemoryStore
-from reverie.testing import world
-from reverie.toolbox import Guard
+from reverie.testing import ScriptedModel, world
+from reverie.toolbox import Guard, Verdict
 from reverie.transcript.tasks import Task
 from reverie.world import ForkSpec
 from tests.tools.kit import Place, snapshot, use
@@ -35,7 +39,6 @@ PLACES = {
 }
 WHO: dict[str, tuple[tuple[str, ...], str]] = {
     "dream": (schedule.TOOLS, "work"),
-    "extraction": (EXTRACTION, "own memory"),
     "reader": (("Read", "Grep", "Glob", "List"), ""),
     "summary": ((), ""),
 }
@@ -110,3 +113,74 @@ async def test_a_tool_reaches_only_what_its_agent_was_given(
             assert seen is reads, (name, done)
         elif not has:
             assert done.is_error, (name, tool)
+
+
+# --- agents that a person leads: what no rule allows is asked, and nobody answers here
+
+OUTSIDE = {"outside", "link"}
+"""Places that only the mode "allow" opens: the person said yes to everything beforehand."""
+LED: dict[str, tuple[set[str], set[str]]] = {
+    "main": ({"project", "own memory"}, {"own memory"}),
+    "sub-agent": ({"project", "own memory"}, set()),
+    "reading sub-agent": ({"project", "own memory"}, set()),
+    "teammate": ({"project"}, set()),
+}
+"""Where each may read and write without being asked for."""
+RUNS_COMMANDS = {"main", "sub-agent", "teammate"}
+
+
+@pytest.mark.spec("10.limits")
+@pytest.mark.parametrize("mode", ["ask", "allow"])
+@pytest.mark.parametrize("who", LED)
+async def test_an_agent_reaches_only_what_its_permissions_name(
+    tmp_path: Path, who: str, mode: Verdict
+) -> None:
+    place, model = Place(tmp_path), ScriptedModel(["done"])
+    environ = {"HOME": str(place.user), "PATH": os.environ["PATH"]}
+    options = AgentOptions(place.root, home=place.home, agents=True, mode=mode, environ=environ)
+    async with open_agent(options, model, say=place.notices.append) as lead:
+        assert lead.crew is not None
+        assert lead.memories is not None
+        places = {name: place.base / path for name, path in PLACES.items()}
+        places["own memory"] = lead.memories.root / "note.md"
+        if who == "main":
+            await check_reach(lead.toolbox, who, mode, places)
+            return
+        ground = lead.crew.ground
+        if who == "teammate":
+            told = {"name": "mate", "mode": mode, "session": ground.session, "secret": "00"}
+            where = {"project": str(place.root), "home": str(place.home), "peers": {}}
+            ground = Teammate({**told, **where}).ground
+        wanted = AgentSpec("a1", "mate", EXPLORE if "reading" in who else GENERAL)
+        async with spawn_agent(ground, wanted, model) as agent:
+            await check_reach(agent.tools, who, mode, places)
+
+
+async def check_reach(box: Any, who: str, mode: str, places: dict[str, Path]) -> None:
+    reads, writes = LED[who]
+    if mode == "allow":
+        reads = reads | OUTSIDE
+        writes = writes | OUTSIDE | {"project"} if who in RUNS_COMMANDS else writes
+    others = {"Remember": who == "main", "Bash": mode == "allow" and who in RUNS_COMMANDS}
+    for tool in TOOLS[:-1] if who == "main" else TOOLS:
+        for name, path in places.items():
+            for one in places.values():
+                one.parent.mkdir(parents=True, exist_ok=True)
+                if one != places["link"]:
+                    one.write_text("needle\n")
+            if not places["link"].is_symlink():
+                places["link"].symlink_to(places["outside"])
+            if tool in ("Write", "Edit"):
+                await use(box, "Read", file_path=str(path))
+            done = await use(box, tool, **given(tool, path))
+            told = (who, mode, tool, name, done)
+            if tool in ("Read", "Grep"):
+                assert ("needle" in done.text) is (name in reads), told
+            elif tool in ("Write", "Edit"):
+                assert (path.read_text() == "planted\n") is (name in writes), told
+                assert done.is_error is (name not in writes), told
+            elif tool == "Forget":
+                assert all(one.exists() or one == places["own memory"] for one in places.values())
+                assert places["own memory"].exists() or who == "main", told
+            elif tool not in ("Glob", "List"):
+                assert done.is_error is not others.get(tool, False), told

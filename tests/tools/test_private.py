@@ -12,6 +12,7 @@ import anyio.lowlevel
 import pytest
 
 from reverie.settings import DEFAULTS
+from reverie.text import starts
 from reverie.toolbox import (
     READING,
     SHELL,
@@ -20,7 +21,6 @@ from reverie.toolbox import (
     PermissionRule,
     Sandbox,
     standard,
-    starts,
 )
 from tests.tools.kit import Place, use
 

@@ -87,7 +87,26 @@ async def test_a_query_gives_matching_lines_with_numbers(place: Place) -> None:
     assert found.text.splitlines()[1] == "     8\trow 7 needle"
     assert len(found.text.splitlines()) == 21
     none = await use(place.box(), "ReadBack", reference="toolu_1", query="nowhere")
-    assert "no line holds" in none.text
+    assert "no line holds all of nowhere" in none.text
+
+
+@pytest.mark.parametrize(
+    ("query", "told", "numbers"),
+    [
+        ("saved Commit", "lines with saved, commit", ["2"]),
+        ('"commit saved"', "lines with commit saved", ["2"]),
+        ('"saved commit"', "no line holds all of saved commit", []),
+        ("commit branch lost", "no line holds all of commit, branch, lost", []),
+    ],
+)
+async def test_a_query_matches_by_words(
+    place: Place, query: str, told: str, numbers: list[str]
+) -> None:
+    text = "nothing\nThe commit saved it\nbranch\nCOMMIT on a branch\nsaved\n"
+    await stored(place, text + "hay\n" * 20_000)
+    found = await use(place.box(), "ReadBack", reference="toolu_1", query=query)
+    assert told in found.text
+    assert [r.split("\t")[0].strip() for r in found.text.splitlines() if "\t" in r] == numbers
 
 
 async def test_a_file_that_was_changed_or_deleted_is_said_to_be(place: Place) -> None:
@@ -186,7 +205,7 @@ async def test_other_sources_and_private_sessions(place: Place) -> None:
 
     box = place.box(stored=None, sources=(Sealed(),))
     assert (await use(box, "ReadBack", reference="s1", query="needle")).text == (
-        "[sealed 1: old]\n     2\tneedle"
+        "[sealed 1: old; lines with needle]\n     2\tneedle"
     )
     assert (await use(box, "ReadBack", reference="toolu_1")).is_error
 

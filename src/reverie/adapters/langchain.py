@@ -10,16 +10,19 @@ LangGraph store whose items are memories, in plain files with their history.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.config import get_config
 
 from reverie.adapters.langgraph_store import ReverieStore
 from reverie.context.conversations import (
     ASIDE,
+    AT_ONCE,
     Conversations,
     FitterOptions,
     Value,
@@ -41,7 +44,11 @@ __all__ = ["ReverieMiddleware", "ReverieStore"]
 
 
 class ReverieMiddleware(AgentMiddleware[Any, Any, Any]):
-    """A context that stays small, and memory, for one agent and all its threads."""
+    """A context that stays small, and memory, for one agent and all its threads.
+
+    Each `user_id` of a run's configuration has a memory of its own at the address of `memory`;
+    runs without one share that. A memory that was made for a user serves all.
+    """
 
     def __init__(
         self,
@@ -53,14 +60,20 @@ class ReverieMiddleware(AgentMiddleware[Any, Any, Any]):
         **options: Unpack[FitterOptions],
     ) -> None:
         super().__init__()
-        self.conversations = Conversations(
-            _LangChainMessages(),
-            memory=memory,
-            learns=learns,
-            names=names,
-            on_notice=on_notice,
-            options=options,
-        )
+
+        @lru_cache(AT_ONCE)
+        def made(user: str) -> Conversations[AnyMessage]:
+            return Conversations(
+                _LangChainMessages(),
+                memory=memory and memory.__of_user__(user),
+                learns=learns,
+                names=names,
+                on_notice=on_notice,
+                options=options,
+            )
+
+        self._of = made
+        self.conversations = made("")
         self.tools = [
             StructuredTool(
                 name=one.name,
@@ -70,6 +83,10 @@ class ReverieMiddleware(AgentMiddleware[Any, Any, Any]):
             )
             for one in self.conversations.tools
         ]
+
+    def _of_user(self) -> Conversations[AnyMessage]:
+        """The conversations of the user whom the run is for."""
+        return self._of(user) if (user := _user_id()) else self.conversations
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -87,7 +104,7 @@ class ReverieMiddleware(AgentMiddleware[Any, Any, Any]):
         return await handler(request.override(messages=sent))
 
     def _fit_messages(self, request: ModelRequest[Any]) -> list[AnyMessage]:
-        return self.conversations.fit(
+        return self._of_user().fit(
             _name(request.messages),
             request.messages,
             model=_model_name(request.model),
@@ -114,7 +131,7 @@ class ReverieMiddleware(AgentMiddleware[Any, Any, Any]):
             "name": asked["name"],
             "input": asked["args"],
         }
-        found = self.conversations.answer(_name(messages), messages, call)
+        found = self._of_user().answer(_name(messages), messages, call)
         if found is None:
             return None
         content: Any = found["content"]
@@ -126,11 +143,20 @@ class ReverieMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def after_agent(self, state: Any, runtime: Any) -> None:
         del runtime
-        self.conversations.learn(state["messages"])
+        self._of_user().learn(state["messages"])
 
     async def aafter_agent(self, state: Any, runtime: Any) -> None:
         del runtime
-        await self.conversations.aio.learn(state["messages"])
+        await self._of_user().aio.learn(state["messages"])
+
+
+def _user_id() -> str:
+    """The user whom a run's configuration names, as LangGraph's pages and its server do."""
+    try:
+        given = get_config().get("configurable", {})
+    except RuntimeError:  # outside a run
+        return ""
+    return str(given.get("langgraph_auth_user_id") or given.get("user_id") or "")
 
 
 def _elsewhere(**given: Any) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
 from json import JSONDecodeError, dumps, loads
@@ -31,11 +32,15 @@ from langgraph.store.base import (
 )
 
 from reverie.errors import NotFound
+from reverie.session.open_memory import OpenMemory, lend_memories, lend_memory
+from reverie.topics.entry import key_for
+from reverie.world import say_nothing
 
 if TYPE_CHECKING:
     from reverie.memory.memory import Memory
-    from reverie.memory.values import Found, Pending
+    from reverie.memory.values import Pending
 
+TYPE = "reference"
 TEXTS = ("text", "content", "memory", "data")
 _REST = re.compile(r"(?:\n\n|^)```json\n(.*)\n```$", re.DOTALL)
 _MOST = 1_000
@@ -55,6 +60,7 @@ class ReverieStore(BaseStore):
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory.__as_model__("store")
+        self._named: dict[tuple[tuple[str, ...], str], str] | None = None
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         return [self._run_op(op) for op in ops]
@@ -68,7 +74,8 @@ class ReverieStore(BaseStore):
         if isinstance(op, GetOp):
             found = self._find_item(op.namespace, op.key)
             waiting = self._waiting(op.namespace, op.key)
-            if waiting and (found is None or waiting[-1].at >= found[0].saved):
+            at = found[1].updated_at.timestamp() if found else 0.0
+            if waiting and waiting[-1].at >= at:
                 return _item(waiting[-1].text, waiting[-1].at)
             return found[1] if found else None
         if isinstance(op, PutOp):
@@ -77,13 +84,25 @@ class ReverieStore(BaseStore):
             return list(self._search_items(op))
         return self._namespaces(op)
 
-    def _find_item(self, namespace: tuple[str, ...], key: str) -> tuple[Found, Item] | None:
-        try:
-            found = self._memory.get(_name(namespace, key))
-        except NotFound:
-            return None
-        item = _item(found.text, found.saved)
-        return (found, self._set_created(found, item)) if item is not None else None
+    def _find_item(self, namespace: tuple[str, ...], key: str) -> tuple[str, Item] | None:
+        """The file of an item, and the item."""
+        named = key_for(_name(namespace, key), TYPE)
+        for file in (named, self._files_by_name().get((namespace, key), "")):
+            for one in lend_memories(self._memory.__project__, say_nothing) if file else ():
+                with suppress(NotFound):
+                    text = one.store.folder.read(file).body.strip()
+                    item = _item(text, one.provenance(file)[1])
+                    if item and (item.namespace, item.key) == (namespace, key):
+                        return file, _set_created(one, file, item)
+        return None
+
+    def _files_by_name(self) -> dict[tuple[tuple[str, ...], str], str]:
+        """The files of items whose names do not follow from their keys, as an earlier version
+        named them; looked at once."""
+        if self._named is None:
+            every = ((_item(one.text, one.saved), one.file) for one in self._memory.list())
+            self._named = {(item.namespace, item.key): file for item, file in every if item}
+        return self._named
 
     def _waiting(self, namespace: tuple[str, ...], key: str) -> list[Pending]:
         return [
@@ -92,25 +111,19 @@ class ReverieStore(BaseStore):
             if (item := _item(one.text, one.at)) and (item.namespace, item.key) == (namespace, key)
         ]
 
-    def _set_created(self, found: Found, item: Item) -> Item:
-        steps = self._memory.history(found.file)
-        if steps:
-            item.created_at = datetime.fromtimestamp(steps[0].at, UTC)
-        return item
-
     def _put(self, op: PutOp) -> None:
         known = self._find_item(op.namespace, op.key)
         if op.value is None:
             if known:
-                self._memory.remove(known[0].file)
+                self._memory.remove(known[0])
             for one in self._waiting(op.namespace, op.key):
                 self._memory.reject(one.id)
             return
         body = _body(op.namespace, op.key, op.value)
         if known:
-            self._memory.update(known[0].file, body)
+            self._memory.update(known[0], body)
         else:
-            self._memory.add(body, name=_name(op.namespace, op.key), type="reference")
+            self._memory.add(body, name=_name(op.namespace, op.key), type=TYPE)
 
     def _search_items(self, op: SearchOp) -> Iterator[SearchItem]:
         every = self._memory.list()
@@ -124,7 +137,8 @@ class ReverieStore(BaseStore):
             and _fits(item.value, op.filter or {})
         ]
         for found, item in fits[op.offset : op.offset + op.limit]:
-            self._set_created(found, item)
+            with lend_memory(self._memory.__project__, say_nothing) as one:
+                _set_created(one, found.file, item)
             score = found.score if op.query else None
             yield SearchItem(
                 item.namespace, item.key, item.value, item.created_at, item.updated_at, score
@@ -139,10 +153,17 @@ class ReverieStore(BaseStore):
         return cut[op.offset : op.offset + op.limit]
 
 
+def _set_created(one: OpenMemory, file: str, item: Item) -> Item:
+    steps = one.store.history.log(file)
+    if steps:
+        item.created_at = datetime.fromtimestamp(steps[0].at, UTC)
+    return item
+
+
 def _name(namespace: tuple[str, ...], key: str) -> str:
     """A name that no other item has, and that tells a person which one it is."""
     mark = blake2b(dumps([*namespace, key]).encode(), digest_size=4).hexdigest()
-    return f"{' '.join((*namespace, key))[:60]} {mark}"
+    return f"{mark} {' '.join((*namespace, key))[:60]}"
 
 
 def _body(namespace: tuple[str, ...], key: str, value: Mapping[str, Any]) -> str:

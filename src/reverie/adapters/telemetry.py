@@ -128,6 +128,8 @@ class Telemetry:
             self._entry(of, known, entry)
 
     def _entry(self, of: ObservedConversation, known: _ConversationSpans, entry: Entry) -> None:
+        if known.sent and isinstance(entry.record, Sent | TurnEnded):
+            self._record_failure(of, known, "", entry.at)
         match entry.record:
             case UserMessage() as said:
                 if known.span is None and (of.agent or said.origin == "user"):
@@ -154,7 +156,10 @@ class Telemetry:
     def closed(self, of: ObservedConversation, at: float) -> None:
         known = self._open.pop((of.session, of.agent), None)
         if known is not None:
-            self._end_span(known, known.last if of.agent else at)
+            ended = known.last if of.agent else at
+            if known.sent:
+                self._record_failure(of, known, "", ended)
+            self._end_span(known, ended)
 
     def ran(
         self,
@@ -259,6 +264,7 @@ class Telemetry:
         span.set_attribute(ERROR_TYPE, error if self._texts and error else "refused")
         span.set_status(Status(StatusCode.ERROR))
         span.end(_ns(at))
+        known.sent = 0.0
 
     def _round(
         self,

@@ -18,6 +18,6 @@ __getattr__ = offered(
         "subagents.registry": "AgentTypes BUILT_IN EXPLORE MAX_BYTES READ_ONLY find_types "
         "is_cheaper",
         "subagents.runner": "ASK TAIL doing phrase",
-        "tools": "PASSAGE around recall_tools",
+        "tools": "recall_tools",
     },
 )

@@ -33,6 +33,4 @@ from reverie.agent.subagents.runner import ASK as ASK
 from reverie.agent.subagents.runner import TAIL as TAIL
 from reverie.agent.subagents.runner import doing as doing
 from reverie.agent.subagents.runner import phrase as phrase
-from reverie.agent.tools import PASSAGE as PASSAGE
-from reverie.agent.tools import around as around
 from reverie.agent.tools import recall_tools as recall_tools

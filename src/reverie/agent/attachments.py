@@ -20,7 +20,7 @@ from reverie.errors import NotAvailable
 from reverie.providers.connection import extra
 from reverie.session.attachments import attachment_texts, build_attachment, frame_text
 from reverie.store.project import Project
-from reverie.toolbox import command
+from reverie.toolbox import path_patterns
 from reverie.toolbox.mcp_servers import McpServers, find_servers
 from reverie.toolbox.tool import ReadLog, Registry
 from reverie.topics.instructions import PathRule
@@ -76,8 +76,8 @@ def _matches(pattern: str, names: Sequence[str]) -> bool:
     bare = pattern.removeprefix("./").lstrip("/")
     whole = bare if "/" in bare else f"**/{bare}"
     try:
-        return command.matcher(whole)(names)
-    except command.BadPattern:
+        return path_patterns.matcher(whole)(names)
+    except path_patterns.BadPattern:
         return False
 
 

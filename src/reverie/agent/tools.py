@@ -20,13 +20,13 @@ from reverie.agent.mail.remote import BRIDGE, SOCKET
 from reverie.agent.subagents.pool import AgentPool, AgentRequest
 from reverie.agent.subagents.registry import AgentMode
 from reverie.errors import NotAvailable
+from reverie.recall.passages import PASSAGE, around
 from reverie.session.recall.excerpts import describe_age
 from reverie.session.recall.project_index import FileTimes, MemoryIndex
 from reverie.store.fs import read_plain
 from reverie.store.memory_store import MemoryStore
 from reverie.store.recall.index import RecallHit
 from reverie.text.safety import frame, neutralize_markup
-from reverie.text.tokens import terms
 from reverie.toolbox.tool import Action, Input, Tool, ToolContext, ToolOutput
 from reverie.topics.entry import TopicFile
 from reverie.topics.manifest import iso_time
@@ -35,8 +35,6 @@ SHOWN = 5
 MAX = 20
 MAX_LOOKED = 100
 """Turns looked at where some of the asking session's own may not be shown."""
-PASSAGE = 600
-"""Characters of one passage."""
 SMALL = 2_000
 """Bytes of a memory that is shown whole."""
 
@@ -145,21 +143,6 @@ def _small(index: MemoryIndex, hit: RecallHit) -> str:
     if data is None or len(data) > SMALL:
         return ""
     return TopicFile(hit.file, data).body.strip()
-
-
-def around(text: str, query: str) -> str:
-    """The part of a text that has most of a query's words, cut at lines where they are short."""
-    text = text.strip()
-    if len(text) <= PASSAGE:
-        return text
-    wanted = frozenset(terms(query))
-    step = PASSAGE // 2
-    starts = range(0, max(1, len(text) - step), step)
-    held = {at: len(wanted & frozenset(terms(text[at : at + PASSAGE]))) for at in starts}
-    best = max(starts, key=lambda at: (held[at], -at))
-    end = best + PASSAGE
-    before, after = "[…] " if best else "", " […]" if end < len(text) else ""
-    return f"{before}{text[best:end].strip()}{after}"
 
 
 def _output(

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from reverie.consolidation.facts import Fact, LostFact, fact_verdict, facts_of
-from reverie.consolidation.folder import TrustIn, by_agent
+from reverie.consolidation.folder import CheckInput, TrustIn
 from reverie.consolidation.reasons import RemovalReason, Tombstone
 from reverie.errors import SecretFound
 from reverie.light import dataclass
@@ -32,7 +32,8 @@ FaultKind: TypeAlias = Literal[
     "fact lost", "index", "limits", "secret", "instruction", "size", "name", "log", "rule"
 ]
 FROM = 0.6
-"""Share of a line's words that a line of the folder must have to be what it was made from."""
+"""Share of a line's words that a line of the folder must have to be what it was made from; .4 to .8
+judge all 35 cases of `test_dream_changes.py` and `test_dream_rules.py` right."""
 _HOSTILE = frozenset({"override", "secrecy", "role", "exfiltration", "secrets", "hidden"})
 GROWS = 1.5
 """How many times larger a dream may leave the folder, beside `ROOM` bytes."""
@@ -73,25 +74,22 @@ class BranchDiff:
 
 
 def judged_once(
-    base: FolderFiles,
+    given: CheckInput,
     work: FolderFiles,
     reasons: Sequence[RemovalReason] = (),
-    *,
-    limits: IndexLimits,
-    now: float,
-    trust: TrustIn = by_agent,
     doubted: Collection[str] = (),
 ) -> BranchDiff:
-    """Return everything that is wrong with a dream's work, and what went for a reason. `doubted`
-    are the rules whose `applies_to` it may change."""
+    """Return everything that is wrong with a dream's work on a folder, and what went for a reason.
+    `doubted` are the rules whose `applies_to` it may change."""
+    base, trust = given.files, given.trust
     keys = changed_keys(base, work)
     if not keys:
         return BranchDiff()
-    facts = fact_verdict(base, work, reasons, now=now)
+    facts = fact_verdict(base, work, reasons, now=given.now)
     wrong = (
         *_names(base, work, keys),
         *(_loss_fault(base, one) for one in facts.lost),
-        *_indexes(base, work, limits),
+        *_indexes(base, work, given.limits),
         *_brought_in(base, work, keys, trust),
         *_size(base, work),
         *(BranchFault("rule", *one) for one in _rule_losses(base, work, doubted, trust)),

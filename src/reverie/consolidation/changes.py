@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 
 from reverie.consolidation.branch import BranchFault, FolderFiles, changed_keys, judged_once
 from reverie.consolidation.facts import facts_of
-from reverie.consolidation.folder import TrustIn, by_agent
+from reverie.consolidation.folder import CheckInput
 from reverie.consolidation.reasons import RemovalReason, Tombstone
 from reverie.topics import index as indexes
 from reverie.topics.entry import INDEX, decode_text, index_of, is_index, is_topic
-from reverie.topics.manifest import IndexLimits
 
 _TELLING = 12
 """Letters of a passage that two files do not share by chance."""
@@ -47,24 +46,24 @@ class BranchVerdict:
     left: tuple[RejectedChange, ...] = ()
     tombstones: tuple[Tombstone, ...] = ()
 
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Everything that is wrong with what is not applied."""
+        return tuple(str(fault) for one in self.left for fault in one.faults)
+
 
 def change_verdict(
-    base: FolderFiles,
+    given: CheckInput,
     work: FolderFiles,
     reasons: Sequence[RemovalReason] = (),
-    *,
-    limits: IndexLimits,
-    now: float,
-    trust: TrustIn = by_agent,
     doubted: Collection[str] = (),
 ) -> BranchVerdict:
-    """Return the part of the work that nothing is wrong with; `doubted` are the rules whose
-    `applies_to` it may change."""
+    """Return the part of the work on a folder that nothing is wrong with; `doubted` are the rules
+    whose `applies_to` it may change."""
+    base = given.files
     state = _BranchEditor(base, dict(work), changes(base, work, reasons))
     while True:
-        found = judged_once(
-            base, state.work, reasons, limits=limits, now=now, trust=trust, doubted=doubted
-        )
+        found = judged_once(given, state.work, reasons, doubted)
         if not found.faults:
             return BranchVerdict(state.work, tuple(state.left), found.tombstones)
         if not state.take_back(found.faults):

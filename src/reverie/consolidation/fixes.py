@@ -180,7 +180,8 @@ def _lines(text: str, start: int, end: int) -> str:
 
 
 JOINS = 0.5
-"""Share of the weight of a line's words that a topic must have for the line to join it."""
+"""Share of the weight of a line's words that a topic must have for the line to join it: most of it.
+No figure: a line that joins none becomes a topic, and no word is lost either way."""
 _CLOCK = re.compile(
     r"\A\W*(?:\d{4}-\d\d-\d\d[T ]?)?(?:\d{1,2}:\d\d(?::\d\d)?Z?)?[\W_]{0,4}(?=[\w`\"“*])"
 )

@@ -20,7 +20,7 @@ __getattr__ = offered(
         "history": "LOOKED_AT",
         "model": "ANSWERS EmbeddedModel answer_selection select_files",
         "notes": "DONE FAILED NOTHING answer_notes lines_within purpose",
-        "requests": "CHINESE ENGLISH MAX TESTS parse_requests",
+        "requests": "CHINESE ENGLISH MAX parse_requests",
         "salience": "user_words work",
         "sentences": "ExtractedFact Sentence UserTurn own split_sentences user_turn",
         "summary": "HEADINGS NONE SummaryBuilder UserQuote answer_summary largest_share "

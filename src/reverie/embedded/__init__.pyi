@@ -20,7 +20,6 @@ from reverie.embedded.notes import purpose as purpose
 from reverie.embedded.requests import CHINESE as CHINESE
 from reverie.embedded.requests import ENGLISH as ENGLISH
 from reverie.embedded.requests import MAX as MAX
-from reverie.embedded.requests import TESTS as TESTS
 from reverie.embedded.requests import parse_requests as parse_requests
 from reverie.embedded.salience import user_words as user_words
 from reverie.embedded.salience import work as work

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from reverie.embedded import history as past
@@ -25,7 +24,6 @@ from reverie.embedded.history import (
     RequestedCall,
     SpokenText,
     clip,
-    read_ask,
 )
 from reverie.embedded.requests import (
     CHINESE,
@@ -55,7 +53,8 @@ def answer_chat(request: Request) -> Sequence[Block]:
     say = phrases(words)
     found = parse_requests(words)
     texts = [report(outcome, say) for outcome in history.fresh]
-    left = _plan_calls(history, found)[len(history.made) :]
+    asked = [ask for ask in found.asks if ask.tool in history.tools]
+    left = asked[len(history.made) :]
     if left and history.made and any(o.error for o in history.fresh):
         texts.append(say.stopped.format(rest="; ".join(clip(_describe_ask(a)) for a in left)))
         left = []
@@ -67,23 +66,6 @@ def answer_chat(request: Request) -> Sequence[Block]:
     blocks = [text_block("\n\n".join(texts))] if any(texts) else []
     blocks += [past.call_block(request, used, a.tool, a.input) for a in _next(left)]
     return blocks or [text_block(say.no_words)]
-
-
-def _plan_calls(history: ConversationHistory, found: ParsedRequests) -> list[RequestedCall]:
-    """The calls that answer a message, in order; the same at every round of its turn."""
-    before = [c for c in history.calls if c.message < history.newest.message]
-    seen = {c.path for c in before if c.name == "Read"}
-    out: list[RequestedCall] = []
-    for ask in found.asks:
-        path = str(ask.input.get("file_path", ""))
-        if ask.tool not in history.tools:
-            continue
-        if ask.tool == "Edit" and path not in seen and "Read" in history.tools:
-            out.append(read_ask(path))
-        if path:
-            seen.add(path)
-        out.append(ask)
-    return out
 
 
 def _next(left: Sequence[RequestedCall]) -> Sequence[RequestedCall]:
@@ -157,7 +139,7 @@ def _can(history: ConversationHistory, say: Phrases) -> str:
 ASKED = 500  # characters of a question that are looked at
 SHOWN = 3
 TERMS = 12
-PLACES = 50  # places looked at for one word in one text
+PIECE = 400  # characters of a line that are looked at together
 STOP_ZH = frozenset("的了是在我你他她它们这那有吗呢吧么什哪谁怎为和与就都也很不个")
 ASKING = re.compile(
     r"(?:what|which|who|whose|when|where|why|how|did|do|does|is|are|was|were|have|has|can|tell)\b"
@@ -193,16 +175,6 @@ def _source(said: SpokenText, say: Phrases) -> str:
     return say.message.format(number=said.message, who=say.you)
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
-    """Somewhere in the conversation that has words of a question."""
-
-    score: float
-    order: int
-    text: str
-    source: str
-
-
 def terms(text: str) -> list[str]:
     """The words of a question that say something; for Chinese, pairs of characters."""
     found: dict[str, None] = {}
@@ -223,24 +195,26 @@ def looked_up(history: ConversationHistory, say: Phrases) -> str | None:
     wanted = terms(history.newest.text)
     if not wanted:
         return None
-    texts = [*_texts(history, say)]
-    lows = [text.lower() for text, _ in texts]
-    weight = {t: 1.0 / (1 + sum(t in low for low in lows)) for t in wanted}
-    known = [t for t in wanted if any(t in low for low in lows)]
-    if not known:
+    texts = [(text.lower(), text, where) for text, where in _texts(history, say)]
+    counts = {term: sum(term in low for low, _, _ in texts) for term in wanted}
+    weight = {term: 1.0 / (1 + count) for term, count in counts.items() if count}
+    if len(weight) * 2 < len(wanted):
         return None
-    best: dict[str, Mention] = {}
-    for order, ((text, where), low) in enumerate(zip(texts, lows, strict=True)):
-        for place in _places(text, low, where, order, weight):
-            old = best.get(place.text)
-            if old is None or place.score > old.score:
-                best[place.text] = place
-    need = 0.5 * sum(weight[t] for t in wanted if t in known)
-    ranked = sorted(best.values(), key=lambda p: (-p.score, -p.order))
-    kept = [p for p in ranked if p.score >= need][:SHOWN]
-    if not kept or len(known) * 2 < len(wanted):
+    need = sum(weight.values()) / 2
+    best: dict[str, tuple[float, int, str]] = {}
+    for order, (low, text, where) in enumerate(texts):
+        for number, line in enumerate(text.split("\n") if any(t in low for t in weight) else ()):
+            for at in range(0, len(line), PIECE):
+                piece = line[at : at + PIECE]
+                score = sum(w for term, w in weight.items() if term in piece.lower())
+                if score >= need:
+                    shown = clip(piece.lstrip(" >-*\t"))
+                    best[shown] = max(best.get(shown, (0.0, 0, "")), (score, order, where(number)))
+    if not best:
         return None
-    return "\n".join([say.found, *(f"  - “{p.text}” ({p.source})" for p in kept)])
+    ranked = sorted(best.items(), key=lambda item: (-item[1][0], -item[1][1]))
+    rows = (f"  - “{text}” ({source})" for text, (_, _, source) in ranked[:SHOWN])
+    return "\n".join([say.found, *rows])
 
 
 Where = Callable[[int], str]
@@ -276,29 +250,6 @@ def _line_source(outcome: CallOutcome, line: int) -> str:
     return f"{describe_call(call)}:{line + 1}"
 
 
-def _places(
-    text: str, low: str, where: Where, order: int, weight: dict[str, float]
-) -> Iterator[Mention]:
-    if len(low) != len(text):  # a few letters change their length with their case
-        text = low
-    seen: set[int] = set()
-    for term in weight:
-        at = low.find(term)
-        for _ in range(PLACES):
-            if at < 0:
-                break
-            start = max(low.rfind("\n", max(0, at - 200), at) + 1, at - 200, 0)
-            end = low.find("\n", at, at + 200)
-            line = low[start : end if end >= 0 else at + 200]
-            if start not in seen:
-                seen.add(start)
-                score = sum(w for t, w in weight.items() if t in line)
-                source = where(text.count("\n", 0, start))
-                shown = clip(text[start : start + len(line)].lstrip(" >-*\t"))
-                yield Mention(score, order, shown, source)
-            at = low.find(term, at + max(1, len(line) - (at - start)))
-
-
 # --- What tool results say, in a few lines, with the place they come from.
 #
 # A report quotes and counts; it never interprets, and it never takes anything in a result for a
@@ -306,24 +257,17 @@ def _places(
 
 
 SHOWN_LINES = 5
-NAMES_SHOWN = 12
 STORED = "<persisted-output>"
 SILENT = "(no output)"
 NUMBERED = re.compile(r" {0,12}(\d{1,9})[\t→|:]")
 EXIT = re.compile(r"\bexit(?:ed with)? (?:code|status):?[ \t]{0,3}(-?\d{1,9})", re.IGNORECASE)
-SUMMARY = re.compile(r"\b\d{1,9} (?:passed|failed|errors?|failures?|skipped|passing|failing)\b")
-FAILURE = re.compile(r"(?:FAILED|FAIL:|ERROR:?|--- FAIL:|not ok|E {3})[ \t]")
-PASSED = re.compile(r"(?:OK|PASS|ok)\b.{0,60}|Ran \d{1,9} tests?\b.{0,60}")
 
 
 def describe_call(call: PastCall) -> str:
     """A call as people would name it."""
     if call.name == "Bash":
         return f"`{clip(call.get('command'), 80)}`"
-    pattern = clip(call.get("pattern"), 60)
-    where = clip(call.path or call.get("reference") or call.get("glob"), 100)
-    if pattern:
-        return f"{call.name} {pattern}" + (f" ({where})" if where else "")
+    where = clip(call.path or call.get("reference"), 100)
     return f"{call.name} {where}".strip() or "?"
 
 
@@ -334,15 +278,9 @@ def report(outcome: CallOutcome, say: Phrases) -> str:
     code = exit_code(text) if call.name == "Bash" else None
     if outcome.error and call.name != "Bash":
         return say.failed.format(what=what, text=clip(text) or "?")
-    if call.name == "Read":
-        return _file(what, call, text, say)
-    if call.name == "Grep":
-        return _format_listing(text, say.hits, say.no_hits, what, SHOWN_LINES, say)
-    if call.name in ("List", "Glob"):
-        return _format_listing(text, say.entries, say.empty, what, NAMES_SHOWN, say)
     if call.name == "Bash":
         return _command(what, text, outcome.error, code, say)
-    return _format_listing(text, say.lines, say.empty, what, SHOWN_LINES, say)
+    return _listing(what, call, text, say)
 
 
 def exit_code(text: str) -> int | None:
@@ -357,17 +295,6 @@ def _content_lines(text: str) -> list[str]:
     ]
 
 
-def _file(what: str, call: PastCall, text: str, say: Phrases) -> str:
-    lines = text.splitlines()
-    if not text.strip():
-        return say.empty.format(what=what)
-    first = line_number(call, text)
-    out = [say.counted(say.lines, f"{what} ({call.path}:{first})", len(lines))]
-    out += [say.stored] if STORED in text[:200] else []
-    out += ["  " + clip(line) for line in lines if line.strip()][:SHOWN_LINES]
-    return "\n".join(out)
-
-
 def line_number(call: PastCall, text: str, index: int = 0) -> int:
     """The number in its file of a line of a result: its own, or counted from the offset."""
     own = NUMBERED.match(text)
@@ -377,39 +304,28 @@ def line_number(call: PastCall, text: str, index: int = 0) -> int:
     return start + index
 
 
-def _format_listing(text: str, some: str, none: str, what: str, shown: int, say: Phrases) -> str:
+def _listing(what: str, call: PastCall, text: str, say: Phrases) -> str:
+    """What a call gave: how many lines, from where, and the first of them."""
     lines = _content_lines(text)
-    if not lines or (len(lines) == 1 and lines[0].lower().startswith(("no ", "(no "))):
-        return none.format(what=what)
-    out = [say.counted(some, what, len(lines))]
+    if not lines:
+        return say.empty.format(what=what)
+    place = f" ({call.path}:{line_number(call, text)})" if call.name == "Read" else ""
+    count = len(text.splitlines()) if place else len(lines)
+    out = [say.counted(say.lines, f"{what}{place}", count)]
     out += [say.stored] if STORED in text[:200] else []
-    out += ["  " + clip(line) for line in lines[:shown]]
-    if len(lines) > shown:
-        out.append("  " + say.more.format(count=len(lines) - shown))
+    out += ["  " + clip(line) for line in lines[:SHOWN_LINES]]
+    if len(lines) > SHOWN_LINES and not place:
+        out.append("  " + say.more.format(count=len(lines) - SHOWN_LINES))
     return "\n".join(out)
 
 
 def _command(what: str, text: str, error: bool, code: int | None, say: Phrases) -> str:
     lines = _content_lines(text)
-    summary = summary_lines(lines)
     ended = f", {say.exit.format(code=code)}" if code is not None else ""
     head = say.counted(say.output, what, len(lines), exit=ended)
     if error or code:
         told = ended.lstrip(", ")
         head = say.failed.format(what=what, text=told or clip("\n".join(lines[:1])))
         lines = lines if told else lines[1:]
-    quoted = summary or lines[-SHOWN_LINES:]
-    out = [head, *("  " + clip(line) for line in quoted)]
+    out = [head, *("  " + clip(line) for line in lines[-SHOWN_LINES:])]
     return "\n".join([*out[:1], say.stored, *out[1:]] if STORED in text[:200] else out)
-
-
-def summary_lines(lines: Sequence[str]) -> list[str]:
-    """What a test run says of itself: its failures and its last summary line."""
-    summed = [line for line in lines if SUMMARY.search(line[:400])]
-    summed = summed or [line for line in lines[-3:] if PASSED.match(line)]
-    failures = [line for line in lines if FAILURE.match(line)]
-    if not summed and not failures:
-        return []
-    last = summed[-1:]
-    picked = [line for line in failures if line not in last][:SHOWN_LINES]
-    return [*picked, *last]

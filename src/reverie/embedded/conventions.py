@@ -76,8 +76,8 @@ _ORDERS = pattern(
     r"\b(?:i|we)(?:'d| would|'ll| will)?(?: also| now| really| just)? (?:want|need|like|expect|ask"
     r"|require|prefer)s? (?:you|everyone|us|all of you)\b"
     rf"|\b(?:make sure|be sure|ensure|remember|don'?t forget|please|let'?s)\b.{{0,60}}?\b{_VERB}"
-    rf"|(?:^|[,;:—-] ?|\band |\bto |\balways |\bthen )(?:please |always |never |also |just )*"
-    rf"{_VERB}\b"
+    rf"|(?:^|[,;:—-] ?|\band |\bto |\balways |\bthen |\bnow on )"
+    rf"(?:please |always |never |also |just )*{_VERB}\b"
     rf"|\bwe(?:'ll be| will| always| also| all| only| now| typically)* {_VERB}(?:ing)?\b"
     r"|\b(?:should|must|needs? to|ha(?:s|ve) to)\b|\b(?:habit of|focus on|start) \w+ing\b"
     r"|\b(?:convention|rule|practice|standard)s?\b.{0,60}?\bis\b"
@@ -101,21 +101,6 @@ _STANDARDS = pattern(
 )
 _YOUR = pattern(
     rf"\b(?:your|our)(?: own| python| new)* {_PARTS}\b|\b(?:every|each|any|all) {_PARTS} you\b"
-)
-
-_CONNECT = (
-    r"(?:additionally|also|furthermore|moreover|similarly|likewise|first(?:ly)?|second(?:ly)?"
-    r"|third(?:ly)?|lastly|finally|next|now|so|great|good|excellent|perfect|well|again|and|but|ok"
-    r"|okay|right|yes|just|actually|(?-i:[A-Z][a-z]+(?=,)))"
-)
-_FRAME = re.compile(
-    rf"^(?:(?:{_CONNECT}|from (?:now|here) on|going forward|moving forward)\b[\s,:!—-]*)*"
-    r"(?:(?:i|we)(?:'d| would|'ll| will)?(?: also| now| really| just)? (?:want|need|like|expect)s?"
-    r" (?:you|everyone|all of you) to (?:make sure (?:that )?(?:you )?|be sure to "
-    r"|ensure that you )?"
-    r"|please(?:,)? (?:remember to |make sure (?:to )?)?|(?:make|be) sure (?:to |that you |you )"
-    r"|remember to |ensure that you )?",
-    re.IGNORECASE,
 )
 
 
@@ -146,10 +131,7 @@ def update_state(before: ConventionState, sentence: Sentence) -> ConventionState
 def read(sentence: Sentence, before: ConventionState) -> list[ExtractedFact]:
     """The rules that a sentence gives; a question gives none."""
     text = sentence.text
-    if sentence.asks or _NO_ORDER.search(text) or _OF_THIS.search(text):
-        return []
-    bare = _FRAME.sub("", text, count=1)
-    if not (_ORDERS.search(text) or _ORDERS.search(bare)):
+    if sentence.asks or _NO_ORDER.search(text) or _OF_THIS.search(text) or not _ORDERS.search(text):
         return []
     lasting = bool(_LASTING.search(text) or _YOUR.search(text)) or before.standards
     rules = list(_rules(text, before, lasting=lasting))

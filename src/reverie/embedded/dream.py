@@ -1,22 +1,18 @@
 """The embedded dream: a copy of a memory folder, repaired with the tools of a background agent.
 
-Round by round it lists the folder, reads every file, looks up in the repository what memories name,
-writes the repairs, and ends with a summary: what each phase did, what is left for a person, and a
-block of reasons that the judge of a dream can check. It is a pure function of the request: each
-round reads what the earlier calls brought, and the repairs follow from the files as they were read,
-before any write.
+The task holds every file of the copy. Round by round it looks up in the repository what memories
+name, writes the repairs, and ends with a summary: what each phase did, what is left for a person,
+and a block of reasons that the judge of a dream can check. It is a pure function of the request.
 
-A file is written only where its text was read byte for byte, as its size tells (a lone carriage
-return is taken for a missing last line end); one that is to go is written empty. No file is
+A file is written only where its bytes are text; one that is to go is written empty. No file is
 written twice, nothing outside the folder is touched, and what could not be read or written is
-named. Without the tools it needs it says so and ends.
+named. Without the tool it needs it says so and ends.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -44,19 +40,7 @@ LOOKED_UP = 60
 """Paths that are looked up in the repository."""
 SHOWN = 30
 """Issues that a summary lists."""
-_NEEDED = ("List", "Read", "Write")
-_PHASES = {
-    "List": "orient: listing",
-    "Read": "orient: reading",
-    "Glob": "gather: looking up",
-    "Write": "consolidate: writing",
-}
-_ROW = re.compile(r"(?P<name>.+?)(?:(?P<folder>/)| \((?P<size>[\d,]+) bytes\))\Z")
-_MORE = re.compile(r"\[([\d,]+) more\]\Z")
-_NUMBERED = re.compile(r" *(\d+)\t(.*)\Z", re.DOTALL)
-_ON = re.compile(r"\[.* Read on with offset (\d+)\]\Z")
-_CUT = re.compile(r" \[…[\d,]+ more bytes in this line\]\Z")
-_EMPTY = "(the file is empty)"
+_PHASES = {"Glob": "gather: looking up", "Write": "consolidate: writing"}
 _OF_RULES = ("rule", "calls")  # findings that are told of rules in doubt already
 DreamCall: TypeAlias = tuple[str, dict[str, Json]]
 """A tool, and what it is called with."""
@@ -68,9 +52,8 @@ def answer_dream(request: Request) -> Sequence[Block]:
     if not isinstance(task, DreamTask) or not task.folder:
         return (text_block("There is no folder to dream over."),)
     said = history.read(request)
-    missing = [name for name in _NEEDED if name not in said.tools]
-    if missing:
-        return (text_block(f"Nothing was done: {', '.join(missing)} cannot be used here."),)
+    if "Write" not in said.tools:
+        return (text_block("Nothing was done: Write cannot be used here."),)
     dream = _Dream(task, said)
     steps = dream.next()
     if not steps:
@@ -80,40 +63,13 @@ def answer_dream(request: Request) -> Sequence[Block]:
     return (words, *(call_block(request, used, tool, given) for tool, given in steps))
 
 
-@dataclass(slots=True)
-class _PartialFile:
-    """A file as far as it was read."""
-
-    size: int
-    lines: list[str] = field(default_factory=list[str])
-    next: int = 1  # the first line that was not read; 0 where all were
-    fault: str = ""
-
-    def text(self) -> str | None:
-        """Its text, where that is known byte for byte."""
-        joined = "\n".join(self.lines)
-        if self.fault or self.next or "\ufffd" in joined:
-            return None
-        bare, breaks = len(joined.encode("utf-8", "replace")), len(self.lines)
-        if bare == self.size or not self.lines:
-            return joined
-        if bare + 1 == self.size:
-            return joined + "\n"
-        if bare + breaks + 1 == self.size:
-            return joined.replace("\n", "\r\n") + "\r\n"
-        return None
-
-
 class _Dream:
-    """What a conversation so far says of the folder."""
+    """What the task and the conversation so far say of the folder."""
 
     def __init__(self, task: DreamTask, said: ConversationHistory) -> None:
         self.task = task
         self.said = said
         self.base = task.folder.rstrip("/")
-        self.folders: dict[str, bool] = {"": False}  # listed or not
-        self.files: dict[str, _PartialFile] = {}
-        self.unseen = 0
         self.gone: dict[str, bool] = {}
         self.failed: dict[str, str] = {}
         self.written: set[str] = set()
@@ -121,54 +77,14 @@ class _Dream:
             if outcome.call.name in _TAKES:
                 _TAKES[outcome.call.name](self, outcome.call, outcome.text, outcome.error)
 
-    def key(self, path: str) -> str:
-        return path.removeprefix(self.base).strip("/")
-
     # What the results say
-
-    def listed(self, call: PastCall, text: str, error: bool) -> None:
-        below = self.key(call.path)
-        self.folders[below] = True
-        if error:
-            self.failed[below or "the folder"] = text
-            return
-        for row in text.splitlines():
-            if more := _MORE.match(row):
-                self.unseen += int(more[1].replace(",", ""))
-            found = _ROW.match(row)
-            if found is None or found["name"].startswith("."):
-                continue
-            key = f"{below}/{found['name']}" if below else found["name"]
-            if found["folder"]:
-                self.folders.setdefault(key, False)
-            elif key.lower().endswith(".md"):
-                self.files.setdefault(key, _PartialFile(int(found["size"].replace(",", ""))))
-
-    def was_read(self, call: PastCall, text: str, error: bool) -> None:
-        seen = self.files.get(self.key(call.path))
-        if seen is None or not seen.next:
-            return
-        seen.next = 0
-        if error:
-            seen.fault = text or "it could not be read"
-            return
-        for row in [] if text == _EMPTY else text.split("\n"):
-            more, numbered = _ON.match(row), _NUMBERED.match(row)
-            if more is not None:
-                seen.next = int(more[1])
-            elif numbered is None or int(numbered[1]) != len(seen.lines) + 1:
-                seen.fault = "its lines could not be told apart"
-            elif _CUT.search(numbered[2]):
-                seen.fault = "a line of it is too long"
-            else:
-                seen.lines.append(numbered[2])
 
     def looked_up(self, call: PastCall, text: str, error: bool) -> None:
         if not error:
             self.gone[call.get("pattern")] = text.strip() == "No files match"
 
     def wrote(self, call: PastCall, text: str, error: bool) -> None:
-        key = self.key(call.path)
+        key = call.path.removeprefix(self.base).strip("/")
         self.written.add(key)
         if error:
             self.failed[key] = text
@@ -177,30 +93,7 @@ class _Dream:
 
     def next(self) -> list[DreamCall]:
         """The calls of the next round; none once all is done."""
-        if self.written:
-            return self._write()
-        return self._orient() or self._read() or self._gather() or self._write()
-
-    def _orient(self) -> list[DreamCall]:
-        unlisted = [key for key, done in self.folders.items() if not done]
-        return [("List", {"path": self._path(key)}) for key in unlisted[:ROUND_CALLS]]
-
-    def _path(self, key: str) -> str:
-        return f"{self.base}/{key}" if key else self.base
-
-    def _read(self) -> list[DreamCall]:
-        steps: list[DreamCall] = []
-        room = ROUND_CHARACTERS
-        for key, seen in sorted(self.files.items()):
-            if not seen.next or len(steps) >= ROUND_CALLS:
-                continue
-            cost = min(seen.size + seen.size // 4 + 400, 50_000)
-            if steps and cost > room:
-                break
-            room -= cost
-            more: dict[str, Json] = {"offset": seen.next} if seen.next > 1 else {}
-            steps.append(("Read", {"file_path": self._path(key), **more}))
-        return steps
+        return self._gather() or self._write()
 
     def _gather(self) -> list[DreamCall]:
         """Look up what the memories name in the repository, once; what the newest name first."""
@@ -228,21 +121,24 @@ class _Dream:
             room -= len(content)
             if steps and (room < 0 or len(steps) >= ROUND_CALLS):
                 break
-            steps.append(("Write", {"file_path": self._path(key), "content": content}))
+            steps.append(("Write", {"file_path": f"{self.base}/{key}", "content": content}))
         return steps
 
     # What was found
 
     def texts(self) -> dict[str, bytes]:
-        """The files that were read byte for byte."""
-        found = {key: seen.text() for key, seen in self.files.items()}
-        return {key: text.encode() for key, text in found.items() if text is not None}
+        """The files that are text."""
+        return {
+            k: data
+            for k, data in self.task.files
+            if "\ufffd" not in data.decode("utf-8", "replace")
+        }
 
     def given(self) -> CheckInput:
         task, texts = self.task, self.texts()
         limits = IndexLimits(task.index_lines, task.index_bytes)
         times = {one.file: one.saved for one in task.memories}
-        unread = frozenset(key for key in self.files if key not in texts)
+        unread = frozenset(key for key, _ in task.files if key not in texts)
         present = self._present if self.gone else None
         lines = {one.file: one.lines for one in task.memories if one.lines}
         return CheckInput(texts, times, task.now, limits, present, unread=unread, lines=lines)
@@ -251,18 +147,12 @@ class _Dream:
         return not self.gone.get(claim.text, False)
 
     def done(self) -> FixResult:
-        """The repairs; none where the folder could not be seen whole."""
+        """The repairs; none where an index is no text."""
         given = self.given()
-        if self.blind(given):
+        if any(map(is_index, given.unread)):
             return FixResult({})
         rows, times = tuple(sorted(given.files.items())), tuple(sorted(given.times.items()))
         return _worked_out(rows, times, given.now, given.limits, given.unread)
-
-    def blind(self, given: CheckInput) -> str:
-        """Why nothing may be concluded: a part of the folder was not seen."""
-        if self.unseen:
-            return f"{plural(self.unseen, 'file')} could not be listed"
-        return "the index could not be read whole" if any(map(is_index, given.unread)) else ""
 
     # What is said
 
@@ -299,19 +189,13 @@ class _Dream:
 
     def _not_done(self) -> Iterator[tuple[str, str]]:
         yield from sorted(self.failed.items())
-        given = self.given()
-        if blind := self.blind(given):
-            yield self.base, blind
-        for key in sorted(given.unread):
-            yield key, self.files[key].fault or "its text is not known byte for byte"
+        unread = self.given().unread
+        if any(map(is_index, unread)):
+            yield self.base, "an index is no text, so nothing was changed"
+        yield from ((key, "it is no text") for key in sorted(unread))
 
 
-_TAKES = {
-    "List": _Dream.listed,
-    "Read": _Dream.was_read,
-    "Glob": _Dream.looked_up,
-    "Write": _Dream.wrote,
-}
+_TAKES = {"Glob": _Dream.looked_up, "Write": _Dream.wrote}
 
 
 @lru_cache(maxsize=2)

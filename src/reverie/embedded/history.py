@@ -37,7 +37,7 @@ next as one message."""
 STAND = "stand"
 WIDTH = 160  # characters of a line that is quoted
 LOOKED_AT = 8_000  # characters of a message that are read by rules
-MAY_CHANGE = frozenset({"Write", "Edit", "Bash", "Remember", "Forget"})
+MAY_CHANGE = frozenset({"Bash", "Remember", "Forget"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,8 @@ Answer: TypeAlias = Callable[[Request], Sequence[Block]]
 
 
 CLEAR = 0.5
-"""The share of a query's weight that a chosen memory holds."""
+"""The share of a query's weight that a chosen memory holds. A bound: `recall/gate` has the measured
+threshold, and this answer is asked for only where `selector_model` names the embedded model."""
 LEAST = 2
 """Words of the query that it has, where the query has so many."""
 

@@ -1,10 +1,9 @@
 """Plain requests, in English and Chinese, as tool calls.
 
-A message is a request if it begins with one: "read FILE lines 1-20", "grep WORD in PATH", "list
-DIR", "find *.py", "run the tests", "run COMMAND", 'write "TEXT" to FILE', 'edit FILE: replace "A"
-with "B"', "read back REFERENCE", "remember …", "forget …", and the same in Chinese. Several may
-follow each other. What is not recognised is handed back as it stands, never guessed at. Only
-words that a user said come here, and a bounded beginning of them is read.
+A message is a request if it begins with one: "read FILE lines 1-20", "run COMMAND", "read back
+REFERENCE", "remember …", "forget …", and the same in Chinese. Several may follow each other. What
+is not recognised is handed back as it stands, never guessed at. Only words that a user said come
+here, and a bounded beginning of them is read.
 """
 
 from __future__ import annotations
@@ -20,17 +19,14 @@ from reverie.text.tokens import has_chinese
 from reverie.transcript.blocks import Json
 
 MAX = 16  # requests taken from one message
-TESTS = "python -m pytest -q"
-SPECIAL = frozenset(r".^$*+?{}[]\|()")
 QUOTES = "\"'`“”"
 
 _QUOTED = r"\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|“[^”\n]*”"
 _WORD = rf"(?:{_QUOTED}|[^\s,，、;；\"`“]+)"
 _FILE = rf"(?:{_QUOTED}|(?=[^\s,，、;；]*[./])[^\s,，、;；:：\"`“]+|(?-i:[A-Z])\w+)"
-_GLOB = r"(?=[^\s,，;；]*[*.])[^\s,，、;；]+"
 _END = r"(?=\s*(?:$|[\n,，、;；.!?。！？]|(?:and|then)\b|然后|并且))"
 _LINES = r"(?:\s+lines?\s+(?P<first>\d{1,9})(?:\s*(?:-|–|to)\s*(?P<last>\d{1,9}))?)?"
-_NO_COMMAND = r"(?!(?:me|us|it|away|out|into|over|through|by|with|the|a)\b)"
+_NO_COMMAND = r"(?!(?:me|us|it|away|out|into|over|through|by|with|the|a|tests?)\b)"
 _POLITE = r"(?:(?:please|could you|can you|hello|hi|and|then|now|请|帮我|然后|并且)[\s,，]*)*"
 
 _NEXT = re.compile(rf"[\s,，、;；.。!！?？]*{_POLITE}", re.IGNORECASE)
@@ -128,49 +124,12 @@ def _read(parts: Parts) -> RequestedCall:
 
 
 def _read_back(parts: Parts) -> RequestedCall:
-    return RequestedCall(
-        "ReadBack", _nonempty_parts(reference=parts["name"], query=parts.get("query", ""))
-    )
-
-
-def _grep(parts: Parts) -> RequestedCall:
-    where = parts.get("where", "")
-    key = "glob" if "*" in where else "path"
-    literal = "".join("\\" + c if c in SPECIAL else c for c in parts["word"])
-    return RequestedCall("Grep", _nonempty_parts(pattern=literal, **{key: where}))
-
-
-def _list(parts: Parts) -> RequestedCall:
-    return RequestedCall("List", {"path": parts.get("where", ".")})
-
-
-def _find(parts: Parts) -> RequestedCall:
-    """Files by name, at any depth where the name does not say which."""
-    name = parts["name"]
-    deep = name if "/" in name else f"**/{name}"
-    return RequestedCall("Glob", _nonempty_parts(pattern=deep, path=parts.get("where", "")))
-
-
-def _tests(parts: Parts) -> RequestedCall:
-    del parts
-    return RequestedCall("Bash", {"command": TESTS})
+    query: dict[str, Json] = {"query": parts["query"]} if "query" in parts else {}
+    return RequestedCall("ReadBack", {"reference": parts["name"], **query})
 
 
 def _run(parts: Parts) -> RequestedCall:
     return RequestedCall("Bash", {"command": parts["command"].strip()})
-
-
-def _write(parts: Parts) -> RequestedCall:
-    return RequestedCall("Write", {"file_path": parts["file"], "content": parts.get("text", "")})
-
-
-def _edit(parts: Parts) -> RequestedCall:
-    given: dict[str, Json] = {"file_path": parts["file"], "old_string": parts["old"]}
-    return RequestedCall("Edit", {**given, "new_string": parts.get("new", "")})
-
-
-def _nonempty_parts(**parts: str) -> dict[str, Json]:
-    return {name: value for name, value in parts.items() if value}
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -181,30 +140,8 @@ Build: TypeAlias = Callable[[Parts], RequestedCall]
 FORMS: tuple[tuple[re.Pattern[str], Build], ...] = (
     (_pattern(rf"read back (?P<name>{_WORD})(?: about (?P<query>[^\n,;.]+))?{_END}"), _read_back),
     (_pattern(rf"(?:read\s+|读取\s*)(?P<file>{_FILE}){_LINES}{_END}"), _read),
-    (_pattern(rf"grep\s+(?P<word>{_WORD})(?:\s+in\s+(?P<where>{_WORD}))?{_END}"), _grep),
-    (_pattern(rf"在\s*(?P<where>{_WORD}?)\s*中搜索\s*(?P<word>{_WORD}){_END}"), _grep),
-    (_pattern(rf"搜索\s*(?P<word>{_WORD}){_END}"), _grep),
-    (_pattern(rf"(?:list|列出)(?:\s+(?P<where>{_WORD}))?{_END}"), _list),
-    (_pattern(rf"(?:find|查找)\s+(?P<name>{_GLOB})(?:\s+in\s+(?P<where>{_WORD}))?{_END}"), _find),
-    (_pattern(rf"(?:run (?:the )?tests|运行测试){_END}"), _tests),
     (_pattern(rf"(?:run|运行)\s+(?P<command>`[^`\n]+`){_END}"), _run),
     (_pattern(rf"(?:run|运行)\s+{_NO_COMMAND}(?P<command>[^\s`][^\n]*)"), _run),
-    (_pattern(rf"write\s+(?P<text>{_WORD})\s+to\s+(?P<file>{_FILE}){_END}"), _write),
-    (_pattern(rf"把\s*(?P<text>{_QUOTED})\s*写入\s*(?P<file>{_FILE}){_END}"), _write),
-    (
-        _pattern(
-            rf"edit\s+(?P<file>{_FILE}):?\s+replace\s+(?P<old>{_WORD})"
-            rf"\s+with\s+(?P<new>{_WORD}){_END}"
-        ),
-        _edit,
-    ),
-    (
-        _pattern(
-            rf"把\s*(?P<file>{_FILE}?)\s*中的\s*(?P<old>{_QUOTED})"
-            rf"\s*替换为\s*(?P<new>{_QUOTED}){_END}"
-        ),
-        _edit,
-    ),
 )
 
 
@@ -227,8 +164,7 @@ class Phrases:
 
     def counted(self, sentence: str, what: str, count: int, **more: str) -> str:
         """A sentence of these with a count in it."""
-        s, ies = ("", "y") if count == 1 else ("s", "ies")
-        return sentence.format(what=what, count=count, s=s, ies=ies, **more)
+        return sentence.format(what=what, count=count, s="" if count == 1 else "s", **more)
 
 
 ENGLISH, CHINESE = Phrases("en"), Phrases("zh")

@@ -18,8 +18,6 @@ from reverie.transcript.mentions import HALVED, REFERENCE, TextPart, reference, 
 CHANGING = frozenset(
     {"old_string", "new_string", "content", "oldText", "newText", "edits", "new_source", "patch"}
 )
-NEW = ("new_string", "newText", "new_source", "content")
-EDIT_WEIGHT = 3.0  # an edit says more about a file than a look at it
 WHY = 100  # characters of a reason
 SMALL = 200  # characters: a result so short has nothing to read back
 QUOTE = "> "
@@ -51,7 +49,6 @@ class NamedFile:
     edits: int = 0
     score: float = 0.0
     why: str = ""
-    snippet: str = ""  # what was last put into it
     calls: list[str] = field(default_factory=list[str])
 
     @property
@@ -185,13 +182,11 @@ def _files(found: Sequence[TextPart]) -> list[NamedFile]:
         gain = 0.5 ** ((last - part.at) / half)
         file.calls.append(part.call)
         file.why = file.why or clip(said, WHY)
+        file.score += gain
         if is_edit(part):
             file.edits += 1
-            file.score += EDIT_WEIGHT * gain
-            file.snippet = next((t for key in NEW if (t := part.given(key))), file.snippet)
         else:
             file.reads += 1
-            file.score += gain
     return sorted(known.values(), key=lambda file: -file.score)
 
 

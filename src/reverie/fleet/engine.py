@@ -94,7 +94,7 @@ def _make_engine(database: Database, url: str) -> None:
 # Jobs of the ledger become jobs of the engine
 
 _MISSING = (
-    "FROM fleet_jobs j WHERE j.state IN ('queued', 'running') AND j.after <= {now} AND NOT EXISTS"
+    "FROM fleet_jobs j WHERE j.state IN ('queued', 'running') AND {due} AND NOT EXISTS"
     " (SELECT 1 FROM procrastinate_jobs p WHERE p.id = j.engine AND p.status IN ('todo', 'doing'))"
 )
 _ENQUEUE = (
@@ -118,7 +118,7 @@ def enqueue(ledger: FleetLedger, *, wait: bool = True) -> int:
     stopped."""
 
     def work(within: Transaction) -> int:
-        made = within.rows(_ENQUEUE.format(now=ledger.now_sql))[0][0]
+        made = within.rows(_ENQUEUE.format(due=ledger.due_sql))[0][0]
         within.rows(_LINK)
         return int(made or 0)
 

@@ -35,6 +35,8 @@ TRIES = 5
 BEGUN = 20
 """Tries in all, with those whose worker was gone before they ended: a job may be what ends it."""
 GONE = "worker-gone"
+FARTHEST = 2 * 86_400.0
+"""Seconds ahead that no job waits for: a time beyond them was set by a clock that was wrong."""
 _PATIENCE = 90.0
 _ABOUT = (
     "tenant, key, kind, root, night, state, code, tries, worker, host, after, created, started,"
@@ -76,6 +78,11 @@ class FleetLedger:
             return "extract(epoch FROM clock_timestamp())::double precision"
         return f"{self._clock():.6f}"
 
+    @property
+    def due_sql(self) -> str:
+        """Whether a job may begin now, as it stands in a statement."""
+        return f"(after <= {self.now_sql} OR after > {self.now_sql} + {FARTHEST})"
+
     def now(self) -> float:
         """The time by which jobs wait."""
         if self.database.kind != "postgresql":
@@ -108,7 +115,7 @@ class FleetLedger:
         def work(within: Transaction) -> ClaimedJob | None:
             found = within.rows(
                 "SELECT tenant, key FROM fleet_jobs j WHERE state = 'queued'"
-                f" AND after <= {self.now_sql}"
+                f" AND {self.due_sql}"
                 " AND NOT EXISTS (SELECT 1 FROM fleet_jobs r"
                 " WHERE r.memory = j.memory AND r.state = 'running')"
                 " AND NOT EXISTS (SELECT 1 FROM fleet_tenants t"
@@ -132,7 +139,7 @@ class FleetLedger:
             "UPDATE fleet_jobs SET state = 'running', fence = ?, worker = ?, tries = tries + 1,"
             f" started = {self.now_sql}, phase = '', code = ''"
             " WHERE tenant = ? AND key = ? AND state IN ('queued', 'running') AND cancel = 0"
-            f" AND tries < {BEGUN} AND after <= {self.now_sql} AND fence < ?"
+            f" AND tries < {BEGUN} AND {self.due_sql} AND fence < ?"
             f" RETURNING {COLUMNS}, tries, requests, cost",
             (fence, worker, tenant, key, fence),
         )
@@ -193,8 +200,8 @@ class FleetLedger:
         """Whether nobody looked after the jobs for so long; who asks first does."""
         rows = self._write(
             f"UPDATE fleet_meta SET watched = {self.now_sql}"
-            f" WHERE watched <= {self.now_sql} - ? RETURNING 1",
-            (every,),
+            f" WHERE watched <= {self.now_sql} - ? OR watched > {self.now_sql} + ? RETURNING 1",
+            (every, every),
         )
         return bool(rows)
 
@@ -310,7 +317,7 @@ class FleetLedger:
 
     def open_jobs(self, *, due: bool = False) -> int:
         """How many jobs are not over yet; with `due`, of those that may begin now."""
-        later = f" AND (state = 'running' OR after <= {self.now_sql})" if due else ""
+        later = f" AND (state = 'running' OR {self.due_sql})" if due else ""
         rows = self._read(
             f"SELECT COUNT(*) FROM fleet_jobs WHERE state IN ('queued', 'running'){later}"
         )

@@ -18,7 +18,7 @@ from reverie.interception import decisions
 from reverie.interception.scan import RequestBody, given_value
 from reverie.light import dataclass
 from reverie.transcript.blocks import Block, dump, text_of
-from reverie.transcript.records import UserMessage
+from reverie.transcript.records import UserMessage, by_speaker
 
 Kind: TypeAlias = Literal["main", "agent", "compaction", "side"]
 SESSION = ("x-claude-code-session-id", "x-session-id", "session-id", "session_id")
@@ -187,16 +187,12 @@ def is_notice(text: str) -> bool:
 def messages_of(blocks: Iterable[tuple[Block, bool]]) -> list[UserMessage]:
     """A message as one for each who speaks in it, in its order; with each block whether a tool
     gave it. What is no text is whose the words before it are."""
-    out: list[tuple[str, list[Block]]] = []
+    spoken: list[tuple[Block, str]] = []
+    who = "user"
     for block, given in blocks:
-        before = out[-1][0] if out else "user"
         if given:
-            origin = "tool"
+            who = "tool"
         elif block.type == "text":
-            origin = "client" if is_notice(block.get("text")) else "user"
-        else:
-            origin = before
-        if not out or origin != before:
-            out.append((origin, []))
-        out[-1][1].append(block)
-    return [UserMessage(tuple(found), origin) for origin, found in out]
+            who = "client" if is_notice(block.get("text")) else "user"
+        spoken.append((block, who))
+    return by_speaker(spoken)

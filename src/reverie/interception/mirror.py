@@ -294,10 +294,8 @@ class MirrorSession:
         assert memories is not None  # the caller has looked
         settings = self.session.world.settings
         scanned = memories.folder.scan()
-        files = (
-            *index_files(memories.folder, scanned=scanned),
-            *young_memories(memories, settings, scanned),
-        )
+        young = young_memories(memories, settings, scanned)
+        files = (*index_files(memories.folder, scanned=scanned, whole=young), *young)
         return render(files) if files else ""
 
     # --- what the model answers

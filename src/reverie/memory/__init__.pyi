@@ -3,12 +3,12 @@ from reverie.memory.agent_memory import open_agent_memory as open_agent_memory
 from reverie.memory.async_memory import AsyncMemory as AsyncMemory
 from reverie.memory.check import LARGEST as LARGEST
 from reverie.memory.check import set_level as set_level
+from reverie.memory.exports import items_in as items_in
+from reverie.memory.exports import read_export as read_export
+from reverie.memory.exports import time_of as time_of
 from reverie.memory.forget import ForgetReport as ForgetReport
 from reverie.memory.forget import ForgetRun as ForgetRun
 from reverie.memory.importers import MAX_WAITING as MAX_WAITING
-from reverie.memory.importers import items_in as items_in
-from reverie.memory.importers import read_export as read_export
-from reverie.memory.importers import time_of as time_of
 from reverie.memory.tasks import TaskOutcome as TaskOutcome
 from reverie.memory.tasks import TaskRun as TaskRun
 from reverie.memory.tasks import enter_memory as enter_memory

@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import os
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -63,6 +64,21 @@ class AsyncMemory(Protocol):
         time ended."""
         ...
 
+    async def record(
+        self,
+        messages: Sequence[object],
+        *,
+        session: str = "",
+        at: datetime | float | None = None,
+        learn: bool = False,
+    ) -> Saved:
+        """Keep a conversation as it was said; `search(kind="session")` and `context` find it.
+
+        `messages` are those of an API, in any of the three formats, or pairs of speaker and text.
+        What a `session` has already is not kept twice; without one, the same messages are the same
+        conversation. `at` is when it was. Only with `learn` are memories made from it."""
+        ...
+
     async def search(
         self,
         query: str,
@@ -82,7 +98,8 @@ class AsyncMemory(Protocol):
         ...
 
     async def context(self, query: str = "", *, tokens: int = 2000) -> str:
-        """What a prompt should hold of this memory now: the index, and what fits the query."""
+        """What a prompt should hold of this memory now: memories and turns of recorded
+        conversations that fit a query, best first; without one the index."""
         ...
 
     async def reminder(self, query: str, *, shown: str = "", tokens: int = 1000) -> str:

@@ -251,14 +251,7 @@ def plan_fix(memories: MemoryStore, place: Project) -> FixPlan:
     done = fix_folder(given)
     if not done.files:
         return FixPlan(given, done)
-    found = change_verdict(
-        given.files,
-        files_after(given, done),
-        done.reasons,
-        limits=given.limits,
-        now=given.now,
-        trust=given.trust,
-    )
+    found = change_verdict(given, files_after(given, done), done.reasons)
     files = {
         key: found.work.get(key)
         for key in {*given.files, *found.work}

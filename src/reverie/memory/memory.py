@@ -27,6 +27,7 @@ from reverie.topics.versions import By, Origin
 
 if TYPE_CHECKING:
     import builtins
+    from datetime import datetime
     from pathlib import Path
 
     from reverie.memory.async_memory import AsyncMemory
@@ -144,6 +145,27 @@ class Memory:
 
         return work.learn_recorded(self.__project__, file, model, self._say)
 
+    def record(
+        self,
+        messages: Sequence[object],
+        *,
+        session: str = "",
+        at: datetime | float | None = None,
+        learn: bool = False,
+    ) -> Saved:
+        """Keep a conversation as it was said; `search(kind="session")` and `context` find it.
+
+        `messages` are those of an API, in any of the three formats, or pairs of speaker and text.
+        What a `session` has already is not kept twice; without one, the same messages are the same
+        conversation. `at` is when it was. Only with `learn` are memories made from it.
+        """
+        from reverie.memory import dialogues
+
+        done = dialogues.record(self.__project__, messages, session, at, self._say)
+        if learn:
+            self.learn(dialogues.learned_from(messages))
+        return done
+
     def search(
         self,
         query: str,
@@ -168,16 +190,17 @@ class Memory:
         return reading.ask(self.__project__, question, self._say)
 
     def context(self, query: str = "", *, tokens: int = 2000) -> str:
-        """What a prompt should hold of this memory now: the index, and what fits the query."""
-        from reverie.memory import search as reading
+        """What a prompt should hold of this memory now: memories and turns of recorded
+        conversations that fit a query, best first; without one the index."""
+        from reverie.memory import context as prompt
 
-        return reading.context(self.__project__, query, tokens, self._say)
+        return prompt.context(self.__project__, query, tokens, self._say)
 
     def reminder(self, query: str, *, shown: str = "", tokens: int = 1000) -> str:
         """What is clearly about a query and does not stand in `shown` yet; "" for nothing."""
-        from reverie.memory import search as reading
+        from reverie.memory import context as prompt
 
-        return reading.reminder(self.__project__, query, tokens, shown, self._say)
+        return prompt.reminder(self.__project__, query, tokens, shown, self._say)
 
     # One, all, change, remove
 
@@ -348,6 +371,15 @@ class Memory:
         made = copy(self)
         made._trust = Trust.AGENT if is_trusted else Trust.UNTRUSTED
         made._tool, made._writer = tool, self._writer or agent
+        return made
+
+    def __of_user__(self, user: str) -> Memory:
+        """Return the memory of one user at this address; itself where it is somebody's already."""
+        if not user or self._find.keywords.get("user", "set") != "":
+            return self
+        made = copy(self)
+        made._find, made._known = partial(self._find, user=user), None
+        made._label = f"{self._label} / {user[:80]}"
         return made
 
     def _origin(self, action: str, note: str = "") -> Origin:

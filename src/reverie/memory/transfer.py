@@ -14,11 +14,12 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from reverie.errors import ImportFailed, NotFound, ReverieError
+from reverie.session.recall.project_index import commit_times
 from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.fs import read_plain
@@ -51,6 +52,7 @@ class ImportCandidate:
     program: str
     trust: Trust
     hook: str = ""
+    at: float = 0.0  # when git last saw it change
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ def import_file(memories: MemoryStore, found: ImportCandidate, dry_run: bool) ->
     except ReverieError as error:
         return ImportedFile(where, found.key, f"refused: {error.what}")
     if done.saved:
-        keep_time(memories, found.key, _time_of(found.path))
+        keep_time(memories, found.key, int(found.at * 1e9) or _time_of(found.path))
     how = "imported, unverified" if done.unverified else "imported"
     return ImportedFile(where, found.key, how if done.saved else "waits for review")
 
@@ -157,24 +159,33 @@ def _one(path: Path, program: str, trust: Trust) -> Iterator[ImportCandidate]:
 
 
 def files_at(paths: Sequence[Path]) -> Iterator[ImportCandidate]:
-    """Files and folders that the user names. That they chose a file does not say who wrote it."""
+    """Files and folders that the user names, as old as git knows them. That they chose a file does
+    not say who wrote it."""
     for path in paths:
         if not path.exists():
             raise NotFound("There is no such file", where=str(path))
-        for file in _markdown(path) if path.is_dir() else [path]:
-            data = _read(file)
-            if data is None:
-                raise ImportFailed(
-                    "The file cannot be a memory: it is not a text file, or too large",
-                    where=str(file),
-                )
-            if entries.is_index(file.name):
-                continue
-            if data.startswith(b"---"):
-                name = file.name if entries.is_topic(file.name) else f"{file.stem}.md"
-                yield ImportCandidate(file, name, data, "file", Trust.UNTRUSTED)
-            else:
-                yield from _one(file, "file", Trust.UNTRUSTED)
+        folder = path if path.is_dir() else path.parent
+        committed = commit_times(folder)
+        for found in _files_below(path):
+            name = found.path.relative_to(folder).as_posix()
+            yield replace(found, at=committed.get(name, 0.0))
+
+
+def _files_below(path: Path) -> Iterator[ImportCandidate]:
+    for file in _markdown(path) if path.is_dir() else [path]:
+        data = _read(file)
+        if data is None:
+            raise ImportFailed(
+                "The file cannot be a memory: it is not a text file, or too large",
+                where=str(file),
+            )
+        if entries.is_index(file.name):
+            continue
+        if data.startswith(b"---"):
+            name = file.name if entries.is_topic(file.name) else f"{file.stem}.md"
+            yield ImportCandidate(file, name, data, "file", Trust.UNTRUSTED)
+        else:
+            yield from _one(file, "file", Trust.UNTRUSTED)
 
 
 def _markdown(folder: Path) -> list[Path]:

@@ -12,11 +12,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from reverie.concurrency import run
 from reverie.embedded.model import EmbeddedModel
-from reverie.errors import BudgetExceeded, InvalidMessage, NotFound
+from reverie.errors import BudgetExceeded, NotFound
 from reverie.memory.check import check_memory, fix_memory
 from reverie.memory.forget import ForgetRun
 from reverie.memory.tasks import (
@@ -35,8 +35,8 @@ from reverie.session.transfer import past_in
 from reverie.store.lock import FileLock
 from reverie.store.project import Project
 from reverie.topics.versions import Origin
-from reverie.transcript.blocks import text_block
 from reverie.transcript.records import AssistantMessage, Entry, UserMessage
+from reverie.wire.lists import ParsedMessage, adopt, format_of, parse_message, value_of
 from reverie.world import Model, Notice, Say
 
 LEARNING = "learning.lock"
@@ -105,53 +105,52 @@ def _saved_memories(opened: OpenMemory, done: LearnResult) -> Iterator[Saved]:
 
 
 def _entries(messages: Sequence[object]) -> Iterator[Entry]:
-    """A list of messages as a transcript; ids follow from what was said up to there."""
-    chain, parent, at = sha256(), "", time.time()
-    for message in messages:
-        value = _value(message)
-        record = _record(value)
-        if record is None:
+    """A list of messages in any of the three formats as a transcript: words, calls and results.
+    A call that nobody answered yet is left out."""
+    values = [_value(one) for one in messages]
+    form, _ = format_of(values)
+    parsed = [parse_message(value, form) for value in values]
+    parts = adopt(parsed, form).parts
+    names, parent, at = _names(values, parsed), "", time.time()
+    waiting = {block.call for part in parts if part.part == "interrupted" for block in part.blocks}
+    for part in parts:
+        blocks = tuple(block for block in part.blocks if block.type in _KEPT[part.part])
+        blocks = tuple(b for b in blocks if b.type != "tool_use" or b.call not in waiting)
+        if all(block.blank for block in blocks) or parsed[part.first].speaker == "other":
             continue
-        chain.update(repr((value.get("role"), value.get("content"))).encode("utf-8", "replace"))
-        name = chain.hexdigest()[:32]
-        yield Entry(name, parent, at, record)
-        parent = name
+        tool = all(block.type == "tool_result" for block in blocks)
+        said = UserMessage(blocks, "tool" if tool else "user")
+        record = AssistantMessage(blocks) if part.part == "assistant" else said
+        yield Entry(names[part.end - 1], parent, at, record)
+        parent = names[part.end - 1]
 
 
-def _value(message: object) -> Mapping[str, Any]:
-    if isinstance(message, str):
-        return {"role": "user", "content": message}
-    if isinstance(message, Mapping):
-        return cast("Mapping[str, Any]", message)
-    dump = getattr(message, "model_dump", None)
-    if callable(dump):
-        return cast("Mapping[str, Any]", dump(mode="json", exclude_unset=True))
-    raise InvalidMessage(
-        "a message is a dict with role and content, or an SDK's object",
-        where=type(message).__name__,
-    )
+_KEPT: Mapping[str, tuple[str, ...]] = {
+    "user": ("text", "tool_result"),
+    "assistant": ("text", "tool_use"),
+    "aside": ("text",),  # words beside a picture
+    "interrupted": (),
+}
 
 
-def _record(value: Mapping[str, Any]) -> UserMessage | AssistantMessage | None:
-    """What was said by a person or the model; what a tool or the system says teaches nothing."""
-    content: object = value.get("content")
-    if value.get("role") not in ("user", "assistant") or not content:
-        return None
-    parts = [content] if isinstance(content, str) else cast("Sequence[object]", content)
-    blocks = tuple(text_block(text) for part in parts if (text := _text(part)))
-    if all(block.blank for block in blocks):
-        return None
-    return UserMessage(blocks) if value["role"] == "user" else AssistantMessage(blocks)
+def _value(message: object) -> dict[str, Any]:
+    return {"role": "user", "content": message} if isinstance(message, str) else value_of(message)
 
 
-def _text(part: object) -> str:
-    if isinstance(part, str):
-        return part
-    if not isinstance(part, Mapping):
-        return ""
-    found = cast("Mapping[str, object]", part)
-    is_text = found.get("type") in ("text", "input_text", "output_text")
-    return str(found.get("text") or "") if is_text else ""
+def _names(values: Sequence[Mapping[str, Any]], parsed: Sequence[ParsedMessage]) -> list[str]:
+    """An id for each message, from what was said up to there: calls and results change no id
+    behind them."""
+    chain, names = sha256(), list[str]()
+    for value, one in zip(values, parsed, strict=True):
+        said = chain.copy()
+        words = value.get("role") in ("user", "assistant") and any(
+            block.type == "text" and not block.blank for block in one.blocks
+        )
+        told = (value.get("role"), value.get("content")) if words else value
+        said.update(repr(told).encode("utf-8", "replace"))
+        chain = said if words else chain
+        names.append(said.hexdigest()[:32])
+    return names
 
 
 # Tidying

@@ -107,11 +107,12 @@ class SessionBill:
     refind: float = 0.0  # finding again what nothing leads back to
     extraction: float = 0.0
     notes: float = 0.0
+    folds: float = 0.0  # summaries of folded lines, where a model writes them
 
     @property
     def background(self) -> float:
         """The model calls behind the conversation."""
-        return self.extraction + self.notes
+        return self.extraction + self.notes + self.folds
 
     @property
     def total(self) -> float:

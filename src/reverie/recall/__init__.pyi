@@ -4,10 +4,12 @@ from reverie.recall.gate import MAX_SENTENCES as MAX_SENTENCES
 from reverie.recall.gate import LocalModel as LocalModel
 from reverie.recall.gate import QueryVector as QueryVector
 from reverie.recall.gate import evidence as evidence
-from reverie.recall.gate import least as least
+from reverie.recall.gate import joining as joining
 from reverie.recall.gate import sentences as sentences
 from reverie.recall.gate import telling as telling
+from reverie.recall.passages import PASSAGE as PASSAGE
 from reverie.recall.passages import Utterance as Utterance
+from reverie.recall.passages import around as around
 from reverie.recall.passages import best_lines as best_lines
 from reverie.recall.passages import headings as headings
 from reverie.recall.passages import utterances as utterances

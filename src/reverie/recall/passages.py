@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from reverie.light import dataclass
 from reverie.text.markdown import blocks
+from reverie.text.tokens import terms
 from reverie.transcript.blocks import Block, Json
 from reverie.transcript.records import AssistantMessage, Entry, UserMessage
 
@@ -30,9 +31,15 @@ _CLOSE = 200
 _FAR = 10_000
 _SHORT = 3
 MAX_SHOWN = 400
+PASSAGE = 600
+"""Characters of one passage that is shown of a longer text."""
 
 ROLES = frozenset({"user", "assistant", "tool"})
 """Speakers that are no names: a query that has such a word does not mean them."""
+REPLIES = frozenset({"assistant", "tool"})
+"""Those of them who reply to what somebody said."""
+NAMED = "speaker:"
+"""How the origin of a message begins that a named person said."""
 
 _QUESTION = re.compile(r"[^.!?\n]*\?")
 _ENDS_ASKING = re.compile(r"\?\s*(?:\[[^\]]*\]\s*)?\Z|[？]\s*\Z")
@@ -70,13 +77,17 @@ def utterances(entries: Iterable[Entry]) -> Iterator[Utterance]:
         if isinstance(record, AssistantMessage):
             text = "\n".join(filter(None, map(_assistant_text, record.blocks)))
             speaker = "assistant"
-        elif isinstance(record, UserMessage) and record.origin in ("user", "tool"):
+        elif isinstance(record, UserMessage) and _is_said(record.origin):
             text = "\n".join(filter(None, map(_user_text, record.blocks)))
-            speaker = record.origin
+            speaker = record.origin.removeprefix(NAMED)
         else:
             continue
         if text.strip():
             yield Utterance(text[:MAX_TEXT], speaker, entry.at, entry.id)
+
+
+def _is_said(origin: str) -> bool:
+    return origin in ROLES or origin.startswith(NAMED)
 
 
 def _assistant_text(block: Block) -> str:
@@ -126,7 +137,7 @@ def headings(body: str) -> str:
     return "\n".join(body[one.start : one.end] for one in blocks(body) if one.kind == "heading")
 
 
-def best_lines(body: str, terms: Iterable[tuple[str, float]]) -> tuple[int, str]:
+def best_lines(body: str, weights: Iterable[tuple[str, float]]) -> tuple[int, str]:
     """The lines of a text where most of the weighed terms stand close together, and how many
     lines come before them.
 
@@ -134,7 +145,7 @@ def best_lines(body: str, terms: Iterable[tuple[str, float]]) -> tuple[int, str]
     """
     low = body[:MAX_LOOKED_AT].casefold()
     places: list[tuple[int, str, float]] = []
-    for term, weight in terms:
+    for term, weight in weights:
         sought = term.rstrip("ei") if len(term) > _SHORT else term
         at = low.find(sought)
         for _ in range(_LOOKED_AT):
@@ -151,3 +162,18 @@ def best_lines(body: str, terms: Iterable[tuple[str, float]]) -> tuple[int, str]
     above = low.count("\n", 0, start)  # lines: folding changes how long they are, not how many
     shown = body.split("\n", above + SHOWN_LINES)[above : above + SHOWN_LINES]
     return above, "\n".join(shown)[:MAX_SHOWN].strip()
+
+
+def around(text: str, query: str) -> str:
+    """The part of a text that has most of a query's words, cut at lines where they are short."""
+    text = text.strip()
+    if len(text) <= PASSAGE:
+        return text
+    wanted = frozenset(terms(query))
+    step = PASSAGE // 2
+    starts = range(0, max(1, len(text) - step), step)
+    held = {at: len(wanted & frozenset(terms(text[at : at + PASSAGE]))) for at in starts}
+    best = max(starts, key=lambda at: (held[at], -at))
+    end = best + PASSAGE
+    before, after = "[…] " if best else "", " […]" if end < len(text) else ""
+    return f"{before}{text[best:end].strip()}{after}"

@@ -77,7 +77,7 @@ EXTRAS = {
     "terminal": (("prompt_toolkit",), "`reverie chat` speaks line by line"),
     "web": (("jinja2", "starlette", "uvicorn"), "no page by `reverie web`"),
     "proxy": (("httpx2", "starlette", "uvicorn"), "no `reverie proxy`"),
-    "mcp": (("mcp", "jsonschema"), "no MCP: neither servers for our agent nor `reverie mcp`"),
+    "mcp": (("mcp",), "no MCP: neither servers for our agent nor `reverie mcp`"),
     "server": (("starlette", "uvicorn"), "no `reverie simulate`"),
     "team": (
         ("psycopg", "starlette", "watchfiles"),

@@ -27,7 +27,6 @@ CLOSES = frozenset({"banned", "kept", "owned", "rather"})  # what was named is
 _LIGHT = frozenset({"filler", "bare", "tail", "thing", "hand", "also", "demand", "alone"})
 _MOST_WORDS = 5  # the longest cue of words.tsv
 QUOTED = pattern(r"`([^`\n]{1,200})`")
-_ASIDE = pattern(r"\(`([^`\n]{1,200})`")
 _FILE = pattern(
     r"[^/]*[^/.]\.(?:json|ya?ml|toml|lock|mdx?|py|[jt]sx?|mjs|rs|go|rb|php|cs|java|kt|swift|sql"
     r"|prisma|proto|sh|cfg|ini|conf|xml|html|s?css|ipynb|tf|tfvars|env|gradle|properties|snap|csv"
@@ -130,7 +129,6 @@ def clause_tokens(clause: str, wrapped: frozenset[str] = frozenset()) -> list[Ru
     verbs = [_words().get(word.lower(), set[str]()) for word, quoted in plain if not quoted]
     runs = any("run" in kinds and "write" not in kinds for kinds in verbs)
     pushes, commits = (any(verb in kinds for kinds in verbs) for verb in ("push", "commit"))
-    asides = set(_ASIDE.findall(clause))
     found: list[RuleToken] = []
     at = 0
     while at < len(plain):
@@ -144,9 +142,6 @@ def clause_tokens(clause: str, wrapped: frozenset[str] = frozenset()) -> list[Ru
             if bare and token.text in wrapped and token.kind != COMMAND:
                 token = RuleToken(token.text, COMMAND)
         at += used
-        if token.kind != WORD and token.text in asides:  # "the dev server (`npm run dev`)"
-            while found and found[-1].kind == WORD and not found[-1].kinds:
-                found.pop()
         before = found[-1] if found else RuleToken("")
         if before.kinds & {"in", "to"} and (token.kind == PATH or "folder" in token.kinds):
             globs = [kind for kind in token.kinds if kind.startswith("*")]

@@ -41,7 +41,6 @@ _CLAUSE = pattern(
     r"|\s[-–—→]\s|\s(?:but|because|since|sondern|weil|denn|sino|porque|mais|car|но)\s|因为"
 )
 _DECORATION = pattern(r"\*\*|^\s*(?:[-*•]|\d+\.)\s", re.MULTILINE)
-_TRAILER = pattern(r"[A-Z]\w+(?:-[A-Z]\w+){2}")
 _PROSE = ["*.md", "*.mdx", "*.txt", "*.rst"]
 _SHORT = {"git commit --no-verify": "-n"} | {
     f"git {verb} {option}": short
@@ -74,14 +73,12 @@ def _of_sentence(clauses: Sequence[list[RuleToken]]) -> FoundRule | None:
     kinds = _kinds(token for clause in clauses for token in clause)
     if kinds & {"veto", "fine"}:
         return None
-    before, named = list[RuleToken](), list[RuleToken]()
+    before = list[RuleToken]()
     for clause in clauses:
-        topic = named if _is_about(clause) and len(named) == 1 else before
         rest = [token for token in clause if "it" not in token.kinds]
-        found = _of_clause(clause, kinds) or _of_clause(topic + rest, kinds)
+        found = _of_clause(clause, kinds) or _of_clause(before + rest, kinds)
         if found is not None:
             return found
-        named = [token for token in clause if token.kind != WORD and not _goes_on(token, clause)]
         forbids = all(token.kinds & {"never", "banned", "filler"} for token in clause)
         names = not _kinds(clause) & (OPENS | CLOSES) and all(t.is_light(CODE) for t in clause)
         before = clause if forbids or names else []
@@ -90,19 +87,6 @@ def _of_sentence(clauses: Sequence[list[RuleToken]]) -> FoundRule | None:
 
 def _kinds(tokens: Iterable[RuleToken]) -> frozenset[str]:
     return frozenset[str]().union(*(token.kinds for token in tokens))
-
-
-def _is_about(clause: Sequence[RuleToken]) -> bool:
-    """Whether a clause forbids something that the one before it names: "don't edit it"."""
-    kinds = _kinds(clause)
-    orders = bool(kinds & {"run", "touch", "write", "delete"}) and "thing" not in kinds
-    return "it" in kinds or (orders and all(token.kind == WORD for token in clause))
-
-
-def _goes_on(token: RuleToken, clause: Sequence[RuleToken]) -> bool:
-    """Whether a command may have more words: the next one is in no table."""
-    after = clause[clause.index(token) + 1 :][:1]
-    return token.kind == COMMAND and any(one.kind == WORD and not one.kinds for one in after)
 
 
 def _of_clause(tokens: list[RuleToken], around: frozenset[str]) -> FoundRule | None:
@@ -234,7 +218,7 @@ def _files(
 
 def _code(texts: Sequence[str], clause: Sequence[RuleToken]) -> CompiledRule:
     """Code that is not to be written, or said in a commit."""
-    if any(one.text.startswith("in commit") for one in clause) or _TRAILER.fullmatch(texts[0]):
+    if any(one.text.startswith("in commit") for one in clause):
         return {"commands": [["git", "commit"]], "words": list(texts)}
     words = [one[:-1] if one[:-1].isupper() else one.removesuffix(")") for one in texts]
     rule: CompiledRule = {"tools": [WRITE], "words": words}

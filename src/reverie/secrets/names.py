@@ -178,6 +178,14 @@ _KEPT = pattern(
     r"|keepass\w{0,2}|lastpass|vault)\b(?!\W{0,2}(?:is|was|ist|es|est|[:=]))[\s,(>/-]{0,4}"
     r"(?:\w{1,12}[:\s]{1,3})?\Z"
 )
+# The value's own label, right before it: a digest, a number or an id, whatever is said before.
+_LABEL = pattern(
+    r"""(?i)(?:\b|_)(?:cf-ray|checksum|cid|commit|digest|etag|fingerprint|g?uuid|integrity|kid|md5
+    |revision|serial|sha-?\d{1,3}|traceparent|uid|x-amz-id-2)["']?[ ]?[:=][ ]?(?:W/)?["'`]?\Z""",
+    re.VERBOSE,
+)
+# A frame around what everybody may know: a certificate, a public key.
+_OPEN_FRAME = pattern(r"-----BEGIN (?![A-Z ]*PRIVATE)[A-Z0-9 ]{1,40}-----[\w+/=\s\\]*\Z")
 _BARE_KEY = pattern(r"(?:^|[^\w.-])[Kk]eys?\b")
 _OPENING_KEY = next(cue for kind, _, cue, _ in rows("names") if kind == "key")
 _OPENING = pattern(rf"(?i){_OPENING_KEY}|token|secret|cred|passw|\w[_.-]key")
@@ -188,6 +196,12 @@ def names_no_secret(kind: SecretKind, name: str) -> bool:
     if kind in ("key", "beside"):
         return bool(_NO_SECRET.search(name)) or names_an_id(name)
     return bool(_KEPT.search(name)) or (kind != "password" and names_an_id(name))
+
+
+def labels_no_secret(text: str, start: int) -> bool:
+    """Whether what stands right before a value says that it is a digest, a number or public."""
+    before = text[max(0, start - 4_000) : start]
+    return bool(_LABEL.search(before[-60:]) or _OPEN_FRAME.search(before))
 
 
 def names_an_id(name: str) -> bool:

@@ -17,6 +17,7 @@ from reverie.secrets.names import (
     SecretKind,
     is_mostly_words,
     is_word,
+    labels_no_secret,
     names_an_id,
     names_bare_key,
     names_no_secret,
@@ -353,7 +354,7 @@ _EXAMPLE = pattern(r".+EXAMPLE", re.DOTALL)
 _PUBLIC = pattern(
     r"AAAA(?:[BC]3NzaC1|E2VjZHNh|GnNrLX|InNrLW)|MCowBQYDK2V|MI[GI]\w{1,8}BgkqhkiG9w0BAQEFAAO"
     r"|M(?:Fkw|HYw)E.YHKoZIzj0CAQ|age1[a-z0-9]{58}|npub1|[xyztuv]pub\w{90}|pk_(?:live|test)_|pk\.eyJ"
-    r"|phc_|Ag[AB][\w+/]{150}|(?i:sha-?\d{1,3}|md5)[:/-]"
+    r"|phc_|arn:aws[\w-]*:|[a-z]{1,12}-0[0-9a-f]{16}\b|Ag[AB][\w+/]{150}|(?i:sha-?\d{1,3}|md5)[:/-]"
 )
 _WHOLE = pattern(r"[\w.:/#=+~-]{0,300}")
 _EXTENSION = pattern(r"\w\.[a-z]\w{1,4}$")
@@ -384,7 +385,8 @@ def plausible(rule: SecretRule, text: str, match: MatchSpan, secret: MatchSpan) 
     if not value or (rule.floor and entropy(value) <= rule.floor):
         return False
     bare = value.strip("\"'`")
-    if _PLACEHOLDER.fullmatch(bare):
+    ours = bool(rule.kind) or rule.id == "generic-api-key"
+    if _PLACEHOLDER.fullmatch(bare) or (ours and labels_no_secret(text, secret[0])):
         return False
     called = text[secret[1] : secret[1] + 1] == "("
     if rule.kind:

@@ -31,9 +31,11 @@ from reverie.store.memory_folder import MemoryFolder
 from reverie.store.memory_store import MemoryStore
 from reverie.store.project import Project
 from reverie.store.sensitive_paths import is_secret
-from reverie.toolbox import command
+from reverie.text.dates import latest
+from reverie.toolbox import path_patterns
 from reverie.topics import instructions, prompt
 from reverie.topics.entry import INDEX, TEAM, TopicFile, decode_text
+from reverie.topics.index import without
 from reverie.topics.instructions import (
     MAX_BYTES,
     InstructionFile,
@@ -141,8 +143,8 @@ class DiskReader:
 
 def _excludes(pattern: str, names: Sequence[str]) -> bool:
     try:
-        return command.matcher(pattern, folders=True)(names)
-    except command.BadPattern:
+        return path_patterns.matcher(pattern, folders=True)(names)
+    except path_patterns.BadPattern:
         return False
 
 
@@ -253,11 +255,18 @@ def memory_section(
     )
 
 
+WHOLE = "What this index leaves out stands below as a whole."
+
+
 def index_files(
-    memory: MemoryFolder, *, team: bool = False, scanned: Sequence[ManifestLine] | None = None
+    memory: MemoryFolder,
+    *,
+    team: bool = False,
+    scanned: Sequence[ManifestLine] | None = None,
+    whole: Sequence[InstructionFile] = (),
 ) -> tuple[InstructionFile, ...]:
     """The memory index as it is sent, and the team's after it, without lines that would command:
-    teammates' words are untrusted."""
+    teammates' words are untrusted. Memories that are sent `whole` have no line in it."""
     found: list[InstructionFile] = []
     kinds: list[tuple[str, InstructionKind]] = [(INDEX, "memory")]
     if team:
@@ -265,10 +274,22 @@ def index_files(
     for key, kind in kinds:
         sent = memory.index_sent(key, scanned)
         index, left_out = without_orders(sent.text) if kind == "team" else (sent.text, "")
-        text = "\n\n".join(filter(None, (index.rstrip("\r\n"), sent.warning, left_out)))
+        kept = _without_lines(index, memory.root, whole)
+        told = WHOLE if kept != index else ""
+        text = "\n\n".join(filter(None, (kept.strip("\r\n"), told, sent.warning, left_out)))
         if text.strip():
             found.append(InstructionFile(str(memory.root / key), kind, text))
     return tuple(found)
+
+
+def _without_lines(index: str, root: Path, whole: Sequence[InstructionFile]) -> str:
+    """An index without the lines of memories that are sent whole."""
+    data = index.encode("utf-8", "surrogateescape")
+    for one in whole:
+        path = Path(one.path)
+        if path.is_relative_to(root):
+            data = without(data, path.relative_to(root).as_posix())
+    return data.decode("utf-8", "surrogateescape")
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +316,7 @@ def gather(
         say(Notice("instructions", warning, "warning"))
     if collected.unapproved:
         say(unapproved_notice(collected.unapproved))
-    indexes = () if memory is None else index_files(memory, team=team, scanned=scanned)
+    indexes = () if memory is None else index_files(memory, team=team, scanned=scanned, whole=young)
     files = (*collected.files, *indexes, *young)
     return HeadContext(instructions.render(files), files)
 
@@ -341,18 +362,19 @@ def _wider_memories(
             with OpenMemory.of(part, say=say) as opened:
                 store = opened.store
                 scanned = store.folder.scan()
-                yield from index_files(store.folder, scanned=scanned)
-                yield from young_memories(store, settings, scanned)
+                young = young_memories(store, settings, scanned)
+                yield from index_files(store.folder, scanned=scanned, whole=young)
+                yield from young
 
 
 # --- Young memories, sent whole: while they are few, their bodies stand with the index in the
 # head.
 #
-# All trusted memories while together they are within the limit; above it those about the user and
-# the user's rules, while these are; above that the rules that had to be said again, and recall
-# brings what a turn needs. They are read when a head is made, and a head is a record: what changes
-# later reaches the next one. Nothing untrusted, nothing of the team's, and nothing that cannot be
-# read stands among them.
+# All trusted memories while together they are within the limit; above it those about the user, the
+# user's rules and what names a day still to come, while these are; above that the rules that had to
+# be said again, and recall brings what a turn needs. They are read when a head is made, and a head
+# is a record: what changes later reaches the next one. Nothing untrusted, nothing of the team's and
+# nothing that cannot be read stands among them.
 
 
 MAX_HEAD = 1_024
@@ -370,7 +392,10 @@ def young_memories(
     the newest last."""
     most = settings.young_tokens
     own = [one for one in scanned if not one.key.startswith(f"{TEAM}/") and not one.superseded]
-    about_user = [one for one in own if one.type in ABOUT_THE_USER]
+    now = memories.now()
+    about_user = [
+        one for one in own if one.type in ABOUT_THE_USER or (latest(one.description) or 0.0) > now
+    ]
     pinned = [one for one in about_user if one.said][:MAX_PINNED]
     for records, limit in ((own, most), (about_user, most), (pinned, MAX_PINNED * most)):
         found = _within(memories, records, limit)

@@ -33,6 +33,8 @@ from reverie.transcript.records import (
     ResultDecided,
     Sent,
     UserMessage,
+    by_speaker,
+    speaker,
 )
 from reverie.transcript.tasks import MAIN, Task
 from reverie.transcript.view import View
@@ -115,8 +117,10 @@ class Conversation:
         message = as_user(said)
         self._check_results(message.blocks)
         decided = await self._run(self._when_added, expecting(self.view, message))
+        kept = _with_decisions(message, decided)
+        spoken = by_speaker((block, speaker(block, kept.origin)) for block in kept.blocks)
         # the message first: a decision torn from its message would wait for the next result
-        await self.append(_with_decisions(message, decided), *decided)
+        await self.append(*spoken, *decided)
 
     async def record_reply(self, reply: Observable) -> Reply:
         """The model's answer, whole. Returns it in our own form."""
@@ -149,13 +153,16 @@ class Conversation:
             await self.flush()  # a layer may have waited for background work
             await self.append(*await self._run([layer], self.view))
         await self._close_open_calls()
-        request = render(self.view, self.source, task)
+        request = self._rendered(task)
         self.check(request)
         await self.append(Sent(self.source, self.view.leaf, request.parts(), request.marks))
         await self.sync()
         self._in_flight = True
         self.last_request = request
         return request
+
+    def _rendered(self, task: Task) -> Request:
+        return render(self.view, self.source, task)
 
     async def _close_open_calls(self) -> None:
         calls = self.view.open_calls

@@ -17,7 +17,15 @@ from reverie.models import BackgroundModel, ClientModel, output_limit, too_long
 from reverie.session.options import RequestHead
 from reverie.toolbox.toolset import Original, Toolset, describe_tool, flat, reading_back
 from reverie.transcript.blocks import Block, dump, text_block, text_of
-from reverie.transcript.records import AssistantMessage, HeadSet, Record, ResultDecided, UserMessage
+from reverie.transcript.records import (
+    AssistantMessage,
+    HeadSet,
+    Record,
+    ResultDecided,
+    UserMessage,
+    by_speaker,
+    speaker,
+)
 from reverie.transcript.tasks import MAIN
 from reverie.transcript.view import View
 from reverie.wire.lists import AdoptedMessage, adopt, format_of, parse_message, value_of
@@ -112,10 +120,10 @@ def _adopted_records(part: AdoptedMessage, names: dict[str, str], view: View) ->
             yield UserMessage(tuple(map(text_block, words)), "adopted")
         return
     blocks = _with_own_names(part.blocks, names, view)
-    results = [block.call for block in blocks if block.type == "tool_result"]
-    yield UserMessage(blocks, "tool" if results else "user")
-    for call in results:
-        yield ResultDecided(call, "kept", "it was sent before")
+    yield from by_speaker((block, speaker(block)) for block in blocks)
+    for block in blocks:
+        if block.type == "tool_result":
+            yield ResultDecided(block.call, "kept", "it was sent before")
 
 
 def _with_own_names(

@@ -22,7 +22,7 @@ from reverie.store import home as places
 from reverie.world import Notice, Say, say_nothing
 
 if TYPE_CHECKING:
-    from reverie.session.recall.project_index import MemoryIndex
+    from reverie.session.recall.project_index import FileTimes, MemoryIndex
     from reverie.store.history import History
     from reverie.store.memory_folder import MemoryFolder
     from reverie.store.memory_store import MemoryStore
@@ -55,6 +55,7 @@ class OpenMemory:
         self._history: History | None = None
         self._kept = ExitStack()
         self._keeps_index = False
+        self._times: FileTimes | None = None
 
     @classmethod
     def of(
@@ -171,14 +172,28 @@ class OpenMemory:
 
     def trust(self, key: str) -> Trust:
         """Return who stands behind a file; one that nobody recorded counts as found on disk."""
+        return self.provenance(key)[0]
+
+    def provenance(self, key: str) -> tuple[Trust, float]:
+        """Return who stands behind a file, and when it was last written to, as far as its history,
+        its head, git and its own time tell; 0 where nobody knows."""
         from reverie.topics.trust import Trust
-        from reverie.topics.versions import outside
+        from reverie.topics.versions import outside, save_time, trust_in
 
         try:
-            known = self.store.history.log(key)
+            steps = self.store.history.log(key)
         except (StoreError, NotFound):
-            return Trust.UNTRUSTED
-        return self.store.trust(key) if known else outside().trust
+            return Trust.UNTRUSTED, 0.0
+        trust = trust_in(steps, key) if steps else outside().trust
+        return trust, save_time(steps) or self._file_times().at(key, steps)
+
+    def _file_times(self) -> FileTimes:
+        """Return what tells the times of files, the same for all of one call."""
+        if self._times is None:
+            from reverie.session.recall.project_index import FileTimes
+
+            self._times = FileTimes(self.store.folder, self._now(), alone=self.index.alone)
+        return self._times
 
     def newest_change(self, key: str) -> str:
         """Return what `undo` takes to take back the last change of a file."""
@@ -189,6 +204,7 @@ class OpenMemory:
         """Begin a call: its notices go there, and what was taken away or replaced is opened again;
         what was cut off while it landed is finished before anybody looks."""
         self.listener = say
+        self._times = None
         if not self.is_current():
             self.close()
             _ = self.store

@@ -190,6 +190,7 @@ def _entry_faults(entries: Sequence[Entry], numbers: Sequence[int], later: list[
     unknown: list[int] = []
     again: list[int] = []
     orphans: list[int] = []
+    nameless: list[int] = []
     known: set[str] = set()
     for entry, number in zip(entries, numbers, strict=True):
         record = entry.record
@@ -198,6 +199,10 @@ def _entry_faults(entries: Sequence[Entry], numbers: Sequence[int], later: list[
         elif entry.parent and entry.on_chain and entry.parent not in known:
             orphans.append(number)
         known.add(entry.id)
+        if isinstance(record, AssistantMessage) and any(
+            block.type == "tool_use" and not block.call for block in record.blocks
+        ):
+            nameless.append(number)
         if not isinstance(record, Unknown):
             continue
         if record.fault:
@@ -212,6 +217,7 @@ def _entry_faults(entries: Sequence[Entry], numbers: Sequence[int], later: list[
         (unknown, "a record of no known kind, and not shown"),
         (again, "an id that was used before: the first record of that id counts"),
         (orphans, "the record before it is not there: it follows what stands before it"),
+        (nameless, "a tool call without an id: no result can answer it"),
     )
     return faults + [f"{_lines(found)}: {what}" for found, what in kinds if found]
 

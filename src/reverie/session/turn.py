@@ -22,7 +22,7 @@ from reverie.session.hooks import HookVerdict
 from reverie.session.stops import FailedCall, cut_words
 from reverie.toolbox.tool import Registry
 from reverie.transcript.blocks import Json, parse, text_of
-from reverie.transcript.records import Entry, Record, Usage, UserMessage
+from reverie.transcript.records import Entry, Record, Usage, UserMessage, speaker
 from reverie.transcript.tasks import MAIN, Task
 from reverie.transcript.view import View
 from reverie.wire.reply import Addable, Delta, Observable, Reply, ToolCall, tool_result, user
@@ -351,8 +351,8 @@ def _record_result(turn: TurnState, call: ToolCall, result: UserMessage) -> Tool
 
 def _apart(result: UserMessage) -> tuple[UserMessage, UserMessage | None]:
     """A call's result, and what the user said about the call."""
-    results = tuple(b for b in result.blocks if b.type == "tool_result")
-    words = tuple(b for b in result.blocks if b.type != "tool_result")
+    results = tuple(b for b in result.blocks if speaker(b) == "tool")
+    words = tuple(b for b in result.blocks if speaker(b) != "tool")
     return UserMessage(results, "tool"), UserMessage(words) if words else None
 
 

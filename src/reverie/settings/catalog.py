@@ -220,10 +220,15 @@ class Settings:
     # Recall
     selector_model: str | None = text("8", "model that selects memories; unset: embedded")
     selector_milliseconds: float = number(
-        30, "8", "time the local selector may take while a request is prepared", 0, 60_000, LESS
+        30,
+        "8",
+        "time a request waits for the local selector; a session's first 250",
+        0,
+        60_000,
+        LESS,
     )
     embedding_model: str | None = text(
-        "8", "model whose vectors `reverie recall` weighs; unset: the extra `semantic`; or off"
+        "8", "model of meaning: folder, ollama:NAME, NAME@URL; unset: the extra `semantic`; or off"
     )
     recall_min_words: int = whole(2, "8", "words a message needs for recall", 0, COUNT, MORE)
     recall_files: int = whole(5, "8", "memories injected in one turn", 0, COUNT, LESS)

@@ -299,6 +299,8 @@ class History:
         if inode != self._read[0] or size < self._read[1]:  # rewritten
             self.state, self.faults = HistoryState(self._content_or_nothing), {}
             self._read = (inode, 0)
+        if size == self._read[1]:
+            return
         for line in Journal.open(self.files, LOG, write=False).read(self._read[1]):
             if isinstance(line, BadLine):
                 self.faults[line.offset] = line.reason

@@ -32,6 +32,8 @@ from reverie.store.lock import PATIENCE, FileLock
 OWNER = ".reverie-root"
 LAYOUT = ".reverie-home"
 LOCK = ".reverie-projects.lock"
+DIALOGUES = "dialogues"
+"""The folder beside a project's transcripts for conversations that a program recorded."""
 
 _ANOTHER = "Set REVERIE_HOME to a folder of your own, or leave it unset."
 _LONGEST_SLUG = 200

@@ -81,6 +81,7 @@ class MemoryFolder:
         self._header_lines = header_lines
         self._thread = threading.RLock()
         self._depth = 0
+        self._told: set[str] = set()  # indexes that were said to be over their limits
 
     def close(self) -> None:
         self.files.close()
@@ -217,10 +218,10 @@ class MemoryFolder:
         one = TopicFile(key, data)
         index = entries.index_of(key)
         name = key.removeprefix(index.removesuffix(INDEX))
-        renamed = self._named_so_far(key) if not title else ""
+        renamed = self._named_so_far(key) if not title else frozenset[str]()
 
         def line(known: str) -> str:
-            called = title or (known if known != renamed else "") or one.title
+            called = title or (known if known not in renamed else "") or one.title
             return indexes.line(name, called, hook or one.description, width=self.limits.width)
 
         return index, name, line
@@ -254,15 +255,17 @@ class MemoryFolder:
         )
         return [PendingWrite(key, None, None, line)]
 
-    def _named_so_far(self, key: str) -> str:
-        """What a pointer made from the file as it stands is titled; "" where there is none."""
+    def _named_so_far(self, key: str) -> frozenset[str]:
+        """What a pointer made from the file as it stands is titled, alone or by its hook; nothing
+        where there is none."""
         try:
             old = self.read(key)
         except (NotFound, StoreError):
-            return ""
-        line = indexes.line(key, old.title, "", width=self.limits.width)
-        made = indexes.find_pointer(f"{line}\n".encode(), key)
-        return made.title if made else ""
+            return frozenset()
+        hooks = "", old.description
+        rows = [indexes.line(key, old.title, hook, width=self.limits.width) for hook in hooks]
+        made = [indexes.find_pointer(f"{row}\n".encode(), key) for row in rows]
+        return frozenset(one.title for one in made if one)
 
     def point(self, key: str) -> SavedFile:
         """Put the pointer to a topic file in its index, where there is none."""
@@ -383,7 +386,8 @@ class MemoryFolder:
 
     def _told_over(self, hit: tuple[str, ...], key: str) -> tuple[str, ...]:
         said = manifest.write_warning(hit, key) if entries.is_index(key) else ""
-        if said:
+        if said and key not in self._told:
+            self._told.add(key)  # once while it is open; `memory check` has it at any time
             self._say(Notice("memory", said, "warning"))
         return (said,) if said else ()
 

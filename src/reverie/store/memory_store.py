@@ -50,9 +50,6 @@ from reverie.topics.versions import (
 )
 from reverie.world import Notice, Say, say_nothing
 
-BY_HAND = frozenset({"cli", "web"})
-"""Tools by which a person writes a memory themselves."""
-
 
 @dataclass(frozen=True, slots=True)
 class SaveOutcome:
@@ -310,7 +307,7 @@ class MemoryStore:
         """Return the origin as far as it can vouch: it is untrusted where it adds an order to
         override, leak, hide or run, and neither a session nor a person's own hand is behind it."""
         chosen = origin.kind == "import" and origin.trust is Trust.USER  # a person named the file
-        if origin.session or origin.tool in BY_HAND or chosen:
+        if origin.session or origin.in_person or chosen:
             return origin
         old = self.folder.bytes_of(key) if self.folder.exists(key) else b""
         _, added = changed_lines(old, data)

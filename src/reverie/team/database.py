@@ -14,6 +14,7 @@ again with a fresh connection. A transaction that collided with another one is r
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sqlite3
 import threading
@@ -141,14 +142,9 @@ class Sqlite:
         self, connection: sqlite3.Connection, body: Callable[[Transaction], T], begin: str
     ) -> T:
         connection.execute(begin)
-        try:
-            made = body(_SqliteTransaction(connection))
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-        return made
+        made = body(_SqliteTransaction(connection))
+        connection.execute("COMMIT")
+        return made  # what fails before that closes the connection, which takes all of it back
 
     @contextlib.contextmanager
     def _connection(self) -> Generator[sqlite3.Connection]:
@@ -208,6 +204,7 @@ class Postgres:
     def __init__(self, url: str) -> None:
         with extra("team", "PostgreSQL cannot be reached"):
             from psycopg_pool import ConnectionPool
+        logging.getLogger("psycopg").setLevel(logging.CRITICAL)  # DatabaseAway says it once
         self._pool: ConnectionPool[Connection[Row]] = ConnectionPool(
             url,
             kwargs={"autocommit": True},

@@ -32,8 +32,11 @@ from reverie.text.safety import line as line
 from reverie.text.safety import neutralize_markup as neutralize_markup
 from reverie.text.safety import reveal as reveal
 from reverie.text.safety import strip as strip
+from reverie.text.shell import plain_commands as plain_commands
+from reverie.text.shell import plain_words as plain_words
 from reverie.text.shell_commands import MAX_COMMANDS as MAX_COMMANDS
 from reverie.text.shell_commands import commands as commands
+from reverie.text.shell_commands import starts as starts
 from reverie.text.stems import stem as stem
 from reverie.text.tokens import LONGEST as LONGEST
 from reverie.text.tokens import terms as terms

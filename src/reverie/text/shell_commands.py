@@ -1,20 +1,27 @@
 """The commands of a shell line, as far as they can be told without running it.
 
 It sees through `cd x &&`, assignments, pipes, groups, subshells, substitutions, here-documents,
-`bash -c`, and programs that run others (`sudo`, `env`, `xargs`, `npx`, `uv run`, …). `shell_scan`
+`bash -c`, and programs that run others (`sudo`, `env`, `xargs`, `npx`, `uv run`, …). `ShellScan`
 takes the line apart; what is nested is read to a fixed depth. It says what a line may do, and is no
-proof of what it cannot: a line can always be written so that nobody reads it.
+proof of what it cannot: variables, patterns (`/bin/r?`), aliases, decoded or downloaded text and
+code of another language (`python -c`) are not read.
 
 It imports the scan alone, so that a hook can use it without the engine.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from reverie.text.shell import ShellPiece, ShellScan
 
 MAX_CHARACTERS = 100_000
 MAX_COMMANDS = 500
 MAX_DEPTH = 5
+MAX_COMPARED = 100  # words of a command that a rule is compared with
+_SYNTAX = frozenset("$ \t\n\r;&|(){}`<>")  # a word with one of these may be a line
+_QUOTES = str.maketrans("", "", "'\"\\")
+_BREAKS = str.maketrans(dict.fromkeys(";&|\r(){}`<>", "\n"))
 
 
 def _set(text: str) -> frozenset[str]:
@@ -23,6 +30,7 @@ def _set(text: str) -> frozenset[str]:
 
 _KEYWORDS = _set("if then else elif fi do done while until ! time { } esac")
 _CLAUSES = _set("for case select function")
+_GRAMMAR = _KEYWORDS | _set("case in coproc function")  # a command may follow
 _SHELLS = _set("sh bash zsh dash ksh fish ash")
 # Programs that run the command behind their own words, and their options that take a value.
 _WRAPPERS = {
@@ -51,6 +59,13 @@ _WRAPPERS = {
     "dotenv": "-e -f",
 }
 _TAKES_ONE = frozenset({"timeout", "flock"})  # a word of their own comes before the command
+_PACKAGES = _set("npx bunx pnpx uvx cross-env dotenv")
+# Programs that run another, at a place among their words that `starts` does not look for.
+_LAUNCHERS = (frozenset(_WRAPPERS) - _PACKAGES) | _set(
+    "busybox chroot chrt find parallel pkexec runuser script setpriv taskset toybox unbuffer "
+    "unshare"
+)
+_READERS = _SHELLS | _set("eval su trap")  # read a word as a line
 _RUNNERS = {
     "npm": ("exec", "x"),
     "pnpm": ("exec", "dlx"),
@@ -113,6 +128,38 @@ def commands(line: str) -> list[ShellCommand]:
     return found
 
 
+def starts(line: str) -> set[tuple[str, ...]]:
+    """The first words of every command that a line may start, for rules that forbid one.
+
+    Errs towards too many: quoted text is read as a line too, and every word behind a program that
+    runs others may be the command. Linear in the line.
+    """
+    return set(_started(line.replace("\\\n", ""), 0))
+
+
+def _started(line: str, depth: int) -> Iterator[tuple[str, ...]]:
+    for piece in (line, *line.replace("$(", "(").translate(_BREAKS).split("\n")):
+        scan = ShellScan(piece.replace("$'", "'").replace('$"', '"'))
+        words = [one.text for one in scan.pieces() if one.kind == "word"]
+        yield from _nested(scan.line.translate(_QUOTES).split() if scan.is_open else words, depth)
+        if "," in piece and len(piece.split()) == 1:
+            yield from _nested(piece.strip().split(","), depth)  # {rm,-r,x}
+
+
+def _nested(words: list[str], depth: int) -> Iterator[tuple[str, ...]]:
+    """A command, and each that it may start in turn."""
+    runs = reads = False
+    for at, word in enumerate(words):
+        name = name_of(word)
+        yield (name, *words[at + 1 : at + MAX_COMPARED])
+        if reads and depth < MAX_DEPTH - 1 and not _SYNTAX.isdisjoint(word):
+            yield from _started(word, depth + 1)
+        reads = reads or name in _READERS
+        runs = runs or reads or name in _LAUNCHERS
+        if not runs and name not in _GRAMMAR and not is_assignment(word):
+            return
+
+
 def _collect(line: str, cwd: str, depth: int, found: list[ShellCommand]) -> None:
     if depth > MAX_DEPTH or len(found) >= MAX_COMMANDS:
         return
@@ -150,7 +197,7 @@ class _Redirections:
             self.fed += piece.text
         elif piece.kind == ">":
             self.writes.append(piece.text)
-        else:
+        elif piece.kind == "<":
             self.reads.append(piece.text)
 
 
@@ -208,6 +255,7 @@ def _plain_start(words: list[str]) -> list[str]:
 def is_assignment(word: str) -> bool:
     name, sign, _ = word.partition("=")
     name = name.removesuffix("+")
+    name = name.partition("[")[0] if name.endswith("]") else name
     return bool(sign) and name.isidentifier() and name.isascii()
 
 

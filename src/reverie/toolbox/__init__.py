@@ -12,14 +12,15 @@ __getattr__ = offered(
     __name__,
     {
         "async_toolset": "AsyncToolset",
-        "command": "BadPattern Unclear matcher parse plain_words segments starts",
         "file_access": "ConfinedFiles UnconfinedFiles WritableRoot put",
         "guard": "Guard GuardLimits Guards READING SHELL WRITING",
+        "json_schema": "MAX_TOLD checker problems",
         "kit": "STANDARD snip_tool standard",
         "landlock": "version",
         "mcp_servers": "servers_in",
         "mcp_transports": "Lines LongLine",
         "memory_tools": "MemoryFileAccess",
+        "path_patterns": "BadPattern matcher",
         "permission_rules": "ADDED PromptRow REMOVED asked_for diff keep load_rules parse_rule "
         "read_answer with_rule",
         "permissions": "Asker BEYOND MAX_WORDS PermissionAnswer PermissionPolicy PermissionRoots "
@@ -29,7 +30,7 @@ __getattr__ = offered(
         "sandbox": "Sandbox SandboxMounts WALL arguments box_of",
         "tool": "DENIED Denied Input ProposedEdit ReadLog ReferencedText Registry StoredResults "
         "Tool ToolContext ToolFailed ToolOutput ToolRunner",
-        "toolbox": "MAX_TOLD Toolbox checker problems run_within_time",
+        "toolbox": "Toolbox run_within_time",
         "toolset": "Offer ToolAnswer Toolset roles_of tools",
     },
 )

@@ -1,11 +1,4 @@
 from reverie.toolbox.async_toolset import AsyncToolset as AsyncToolset
-from reverie.toolbox.command import BadPattern as BadPattern
-from reverie.toolbox.command import Unclear as Unclear
-from reverie.toolbox.command import matcher as matcher
-from reverie.toolbox.command import parse as parse
-from reverie.toolbox.command import plain_words as plain_words
-from reverie.toolbox.command import segments as segments
-from reverie.toolbox.command import starts as starts
 from reverie.toolbox.file_access import ConfinedFiles as ConfinedFiles
 from reverie.toolbox.file_access import UnconfinedFiles as UnconfinedFiles
 from reverie.toolbox.file_access import WritableRoot as WritableRoot
@@ -16,6 +9,9 @@ from reverie.toolbox.guard import WRITING as WRITING
 from reverie.toolbox.guard import Guard as Guard
 from reverie.toolbox.guard import GuardLimits as GuardLimits
 from reverie.toolbox.guard import Guards as Guards
+from reverie.toolbox.json_schema import MAX_TOLD as MAX_TOLD
+from reverie.toolbox.json_schema import checker as checker
+from reverie.toolbox.json_schema import problems as problems
 from reverie.toolbox.kit import STANDARD as STANDARD
 from reverie.toolbox.kit import snip_tool as snip_tool
 from reverie.toolbox.kit import standard as standard
@@ -24,6 +20,8 @@ from reverie.toolbox.mcp_servers import servers_in as servers_in
 from reverie.toolbox.mcp_transports import Lines as Lines
 from reverie.toolbox.mcp_transports import LongLine as LongLine
 from reverie.toolbox.memory_tools import MemoryFileAccess as MemoryFileAccess
+from reverie.toolbox.path_patterns import BadPattern as BadPattern
+from reverie.toolbox.path_patterns import matcher as matcher
 from reverie.toolbox.permission_rules import ADDED as ADDED
 from reverie.toolbox.permission_rules import REMOVED as REMOVED
 from reverie.toolbox.permission_rules import PromptRow as PromptRow
@@ -66,10 +64,7 @@ from reverie.toolbox.tool import ToolContext as ToolContext
 from reverie.toolbox.tool import ToolFailed as ToolFailed
 from reverie.toolbox.tool import ToolOutput as ToolOutput
 from reverie.toolbox.tool import ToolRunner as ToolRunner
-from reverie.toolbox.toolbox import MAX_TOLD as MAX_TOLD
 from reverie.toolbox.toolbox import Toolbox as Toolbox
-from reverie.toolbox.toolbox import checker as checker
-from reverie.toolbox.toolbox import problems as problems
 from reverie.toolbox.toolbox import run_within_time as run_within_time
 from reverie.toolbox.toolset import Offer as Offer
 from reverie.toolbox.toolset import ToolAnswer as ToolAnswer

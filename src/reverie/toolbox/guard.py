@@ -11,7 +11,7 @@ never asks a person, and shares no state with the main agent but what it was han
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
@@ -108,7 +108,11 @@ class Guard:
 
     def note_shown(self, folder: Path, prompt: str, content: Callable[[str], bytes | None]) -> None:
         """Count the files of a folder as read that a prompt holds whole."""
-        for key, data in shown_files(prompt, content).items():
+        self.note_files(folder, shown_files(prompt, content))
+
+    def note_files(self, folder: Path, files: Mapping[str, bytes]) -> None:
+        """Count files of a folder as read."""
+        for key, data in files.items():
             self.note_read(Path(os.path.realpath(folder)) / key, digest(data))
 
     @property

@@ -27,10 +27,10 @@ from reverie.concurrency import alone
 from reverie.errors import InvalidInput
 from reverie.light import dataclass
 from reverie.text.safety import strip
+from reverie.toolbox.json_schema import Check, checker
 from reverie.toolbox.mcp_servers import McpServer
 from reverie.toolbox.mcp_transports import open_http_streams, open_stdio_streams
 from reverie.toolbox.tool import Input, Tool, ToolContext, ToolFailed, ToolOutput
-from reverie.toolbox.toolbox import Check, checker
 from reverie.world import Notice, Say
 
 START_SECONDS = 20.0

@@ -5,7 +5,7 @@ Who may do what: rules, a mode for what no rule covers, and a person to ask.
 Reading inside the project is allowed; writes and commands ask; paths outside ask.
 Protected files (git's internals, keys, our own home and settings) ask whatever the
 rules say. A rule that a repository brings along may only forbid. A deny rule on a
-command is good manners and no wall: `command` says what it sees and what it cannot.
+command is good manners and no wall: `text/shell_commands` says what it sees and what it cannot.
 
 A path is judged by the file it really names; a command that is not plainly one command
 is never allowed by a rule. What a person says when asked is handed on as their own words, never
@@ -27,7 +27,9 @@ from reverie.store.paths import beneath, format_path
 from reverie.store.project import Project
 from reverie.store.sensitive_paths import is_secret
 from reverie.text.safety import clean
-from reverie.toolbox import command
+from reverie.text.shell import plain_words
+from reverie.text.shell_commands import starts
+from reverie.toolbox import path_patterns
 from reverie.toolbox.tool import Denied, Files, Input, ProposedEdit, Tool
 
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
@@ -283,7 +285,7 @@ def suggestion(
 ) -> PermissionRule | None:
     """The narrowest rule that would cover the same call; None where none would."""
     if tool.command:
-        if command.plain_words(found.subject) is None:
+        if plain_words(found.subject) is None:
             return None
         return PermissionRule(tool.name, found.subject.strip())
     if found.path is None:
@@ -303,11 +305,11 @@ def _speaks_of(rule: PermissionRule, tool: str) -> bool:
 def covers_command(rule: PermissionRule, line: str) -> bool:
     """Whether a rule's pattern speaks of this command line."""
     open_end = rule.pattern.endswith(OPEN_ENDS)
-    wanted = command.plain_words(rule.pattern[:-2] if open_end else rule.pattern)
+    wanted = plain_words(rule.pattern[:-2] if open_end else rule.pattern)
     if rule.verdict != "allow":
         start = wanted or tuple(rule.pattern.split())
-        return any(found[: len(start)] == start for found in command.starts(line))
-    words = command.plain_words(line)
+        return any(found[: len(start)] == start for found in starts(line))
+    words = plain_words(line)
     if words is None or wanted is None:
         return False
     return words[: len(wanted)] == wanted if open_end else words == wanted
@@ -325,8 +327,8 @@ def _covers_path(rule: PermissionRule, path: Path, ground: PermissionRoots) -> b
         return False
     names = path.relative_to(base).parts
     try:
-        test = command.matcher(pattern.removeprefix("./"), folders=True)
-    except command.BadPattern:
+        test = path_patterns.matcher(pattern.removeprefix("./"), folders=True)
+    except path_patterns.BadPattern:
         return rule.verdict != "allow"
     return any(test(names[:n]) for n in range(len(names) + 1))
 
@@ -375,6 +377,6 @@ def reach(rule: PermissionRule, *, runs: bool) -> str:
         return "this command alone, word for word"
     start = rule.pattern[:-2].strip()
     told = f"every command that begins with `{start}`, whatever follows"
-    words = command.plain_words(start) or ("",)
+    words = plain_words(start) or ("",)
     beyond = BEYOND.get(os.path.basename(words[0]))
     return f"{told}: {beyond}" if beyond else told

@@ -5,9 +5,9 @@ ReadBack: what was stored out of the context, by its reference.
 A reference is the path, key or call id that a stored result was announced with, or
 whatever another source knows. The file is compared with the hash in its record: one that
 was deleted or changed since is said to be so. One answer has at most as many tokens as
-the setting allows; offset and limit read on, a query gives the lines that hold it. Lines have
-the numbers of the file; a very long one comes in parts, read on by column. It
-reads from the session's own project alone, whatever path a text names.
+the setting allows; offset and limit read on, a query gives the lines that have its words. Lines
+have the numbers of the file; a very long one comes in parts, read on by column. It reads from
+the session's own project alone, whatever path a text names.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from reverie.transcript.view import Call, View
 
 LINE = 2_000
 _PARSED = 32 * 1024 * 1024
+_TERM = re.compile(r'"([^"]+)"|([^\s"]+)')  # a phrase, or a word
 _ANNOUNCED = re.compile(r"stored whole in (.+?)\\n")
 
 
@@ -236,13 +237,17 @@ def _half_a_character(data: bytes) -> bytes:
 
 
 def page(title: str, warning: str, file: BinaryIO, wanted: ReadRange) -> str:
-    needle = wanted.query.casefold()
-    rows = [f"[{title}{': ' + warning if warning else ''}]"]
+    """What is wanted of a text, and above it what was looked for: the words of a query stand in a
+    line in any order."""
+    terms = [(phrase or word).casefold() for phrase, word in _TERM.findall(wanted.query)]
+    told = ", ".join(terms)
+    about = (": " + warning if warning else "") + (f"; lines with {told}" if terms else "")
+    rows = [f"[{title}{about}]"]
     used, lines = len(rows[0]), 0
     for part in _parts(file, min(LINE, wanted.bytes // 2)):
         lines = part.number
         found = part.since(wanted.offset, wanted.column)
-        if found is None or (needle and needle not in found.text.casefold()):
+        if found is None or not all(term in found.text.casefold() for term in terms):
             continue
         used += len(found.row.encode("utf-8", "replace")) + 1
         full = wanted.limit is not None and len(rows) > wanted.limit
@@ -251,7 +256,7 @@ def page(title: str, warning: str, file: BinaryIO, wanted: ReadRange) -> str:
             break
         rows.append(found.row)
     if len(rows) == 1:
-        what = f"no line holds {wanted.query!r}" if needle else f"it has {plural(lines, 'line')}"
+        what = f"no line holds all of {told}" if terms else f"it has {plural(lines, 'line')}"
         rows.append(f"[nothing: {what}]")
     return "\n".join(rows)
 
@@ -265,8 +270,8 @@ READ_BACK = Tool(
     "ReadBack",
     "Reads back what left the conversation by its reference, such as r:abc123: a call with its "
     "whole result, a message, or a part of the conversation, pictures included. With query, only "
-    "the lines that hold exactly that text, in either case. Lines keep their numbers; about "
-    "8,000 tokens come at once, and offset reads on.",
+    'the lines that have all its words, in any order and case; "in quotes" words stand as they '
+    "are. Lines keep their numbers; about 8,000 tokens come at once, and offset reads on.",
     {
         "type": "object",
         "properties": {
@@ -274,7 +279,7 @@ READ_BACK = Tool(
                 "type": "string",
                 "description": "Such as r:abc123; or a stored path, a call's id",
             },
-            "query": {"type": "string", "description": "Only lines that hold this text"},
+            "query": {"type": "string", "description": "Only lines with these words"},
             "offset": {"type": "integer", "minimum": 1, "description": "The first line"},
             "column": {"type": "integer", "minimum": 1, "description": "Where in a long line"},
             "limit": {"type": "integer", "minimum": 1, "description": "How many lines at most"},
@@ -380,8 +385,8 @@ def _messages(view: View, wanted: str) -> list[ReferencedText]:
     out: list[ReferencedText] = []
     for entry in view.entries:
         record = entry.record
-        if isinstance(record, UserMessage) and record.origin != "tool":
-            who = "user"
+        if isinstance(record, UserMessage) and any(b.type != "tool_result" for b in record.blocks):
+            who = "tool" if record.origin == "tool" else "user"
         elif isinstance(record, AssistantMessage):
             who = "assistant"
         else:

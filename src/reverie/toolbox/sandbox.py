@@ -27,7 +27,7 @@ from reverie.errors import NotAvailable
 from reverie.light import dataclass
 from reverie.store.paths import beneath
 from reverie.store.sensitive_paths import GIT, is_secret
-from reverie.toolbox import command
+from reverie.text.shell import PlainCommand, plain_commands
 from reverie.toolbox import landlock as wall
 from reverie.toolbox.file_access import ConfinedFiles, resolve
 from reverie.toolbox.grep_process import SKIPPED
@@ -187,8 +187,8 @@ def _loaders() -> Sequence[str]:
 # --- Command lines for the sandboxed shell: eight programs that read, plainly written.
 #
 # This is good manners and says early what is not there; the walls are in `sandbox`. A line is read
-# strictly (`command`), each program must be one of the eight by its bare name, and it is written
-# out anew, every word quoted, before a shell sees it.
+# strictly (`plain_commands`), each program must be one of the eight by its bare name, and it is
+# written out anew, every word quoted, before a shell sees it.
 
 
 LOOKED_AT = 100_000
@@ -201,19 +201,19 @@ _ACTS = frozenset(
 
 def script_of(line: str) -> str:
     """A line that reads and does nothing else, written out for a shell; or Denied."""
-    try:
-        commands = command.parse(line)
-    except command.Unclear as error:
-        raise Denied(f"the command is not plain: {error}") from error
+    commands, why = plain_commands(line)
+    if why:
+        raise Denied(f"the command is not plain: {why}")
     return " ".join(f"{_check_command(one)} {one.then}".strip() for one in commands)
 
 
-def _check_command(one: command.SimpleCommand) -> str:
-    if one.words[0].globs or one.name not in PROGRAMS:
+def _check_command(one: PlainCommand) -> str:
+    name = one.words[0].text
+    if one.words[0].globs or name not in PROGRAMS:
         names = ", ".join(PROGRAMS)
-        raise Denied(f"{one.name[:80]} is not one of the programs there are: {names}")
+        raise Denied(f"{name[:80]} is not one of the programs there are: {names}")
     for word in one.words[1:]:
-        if one.name == "find" and word.text in _ACTS:
+        if name == "find" and word.text in _ACTS:
             raise Denied(f"find {word.text} does more than read")
         if word.globs and word.text.startswith("-"):
             raise Denied("an option is not written plainly")

@@ -24,8 +24,8 @@ from reverie import programs
 from reverie.store.fs import FOLDER
 from reverie.store.paths import format_path
 from reverie.store.sensitive_paths import is_git_setting, is_secret
-from reverie.toolbox import command as globs
 from reverie.toolbox import grep_process
+from reverie.toolbox import path_patterns as globs
 from reverie.toolbox.file_access import from_here
 from reverie.toolbox.grep_process import SKIPPED
 from reverie.toolbox.process import Command, OutputBuffer, readable, run

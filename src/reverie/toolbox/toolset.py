@@ -33,15 +33,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 READ_BACK = "read_back"
 DESCRIPTION = (
     "Reads back what left the conversation to keep it small, by the reference that stands in "
-    "its place (such as r:abc123). With query, only the lines that hold that text. Long ones "
-    "come in parts."
+    "its place (such as r:abc123). With query, only the lines that have all its words. "
+    "Long ones come in parts."
 )
 SCHEMA: Mapping[str, Any] = MappingProxyType(
     {
         "type": "object",
         "properties": {
             "reference": {"type": "string", "description": "Such as r:abc123"},
-            "query": {"type": "string", "description": "Only lines that hold this text"},
+            "query": {"type": "string", "description": "Only lines with these words"},
             "offset": {"type": "integer", "minimum": 1, "description": "The first line"},
             "column": {"type": "integer", "minimum": 1, "description": "Where in a long line"},
             "limit": {"type": "integer", "minimum": 1, "description": "How many lines at most"},
@@ -179,7 +179,8 @@ def _answer_call(offer: Offer, given: object) -> tuple[ToolAnswer, bool]:
             f"this toolset describes {offer.name} and knows no list to read from",
             do="Use the handle of what fit returned, or of a Fitter",
         )
-    from reverie.toolbox.toolbox import problems, read  # due once a model calls
+    from reverie.toolbox.json_schema import problems  # due once a model calls
+    from reverie.toolbox.toolbox import read
 
     try:
         text = given if isinstance(given, str) else dump(given or {})

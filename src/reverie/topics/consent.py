@@ -59,7 +59,9 @@ _REPORTED = pattern(
     r"(?:says|said|keeps\ssaying|thinks|thought|claims|claimed|suggests|suggested|insists|insisted"
     r"|recommends|recommended|writes|wrote|t(?:old|ells)\s(?:me|us)|argues|argued|advises|advised)\b"
     r"|\b(?:they|people|others|some\s\w+s)\s(?:say|think|claim|suggest|insist|recommend|write|argue)\b"
-    r"|\baccording\sto\s(?:him|her|them|my\s\w+|(?-i:[A-Z]\w+))\b"
+    r"|\baccording\sto\s(?:him|her|them|(?:my|the)\s\w+|(?-i:[A-Z]\w+))\b|\b(?:which|that)\ssays\b"
+    r"|\b(?:the|his|her|their)\s(?:docs|readme|tutorials?|manual|logs?|linter)\s(?:says?|claims?)\b"
+    r"|\bI\s(?:read|heard|was\stold)\b|\b(?:laut|angeblich|según)\s"
     r"|\b(?:mein|unser|der|die|das|ein|sein|ihr)\w{0,2}\s+(?:[\w-]+\s+)?[\w-]+\s+(?:sagte?|meinte?"
     r"|behauptet|findet|schreibt|schrieb|empfiehlt)\b|\b(?:er|jemand)\s+(?:sagte?|meinte?)\b"
     r"|\b(?:mi|nuestr[oa]|el|la|un|una)\s+(?:[\w-]+\s+)?[\w-]+\s+(?:dice|dijo|cree|piensa|sugiere"
@@ -74,7 +76,12 @@ _REPORTED = pattern(
 """Somebody else speaks: a person and a verb of saying, in six languages. A guide, convention or
 rule of one's own that "says" something is no other person."""
 _REJECTED = pattern(
-    r"\bI\s(?:(?:do\snot|don['’]?t)\sagree|disagree)\b|\bI\s(?:think|believe|find)\s(?:that|this|it)"
+    r"\bI\s(?:(?:do\snot|don['’]?t)\sagree|disagree|doubt)\b|\b(?:that|this|it|which)(?:['’]s|\s(?:is"
+    r"|was|sounds|seems))\s(?:\w+ly\s|just\s)?(?:wrong|nonsense|not\strue|bad\sadvice|outdated"
+    r"|a\s(?:bad|terrible)\sidea)\b|\b(?:ignore|don['’]?t\slisten\sto)\s(?:that|him|her|them)\b"
+    r"|\bstimmt\snicht\b|\bdas\sist\s(?:falsch|Quatsch|Unsinn)\b|\bc['’]est\sfaux\b"
+    r"|\bno\ses\scierto\b|\bes\sfalso\b|胡说|别听|不要听|無視して"
+    r"|\bI\s(?:think|believe|find)\s(?:that|this|it)"
     r"(?:['’]?s|\sis|\swas)?\s(?:wrong|false|nonsense|bad|a\s(?:bad|terrible)\sidea)\b"
     r"|\bsehe\sich\sanders\b|\bfinde\sich\s(?:falsch|schlecht)\b|\bhalte\sich\sfür\s(?:falsch|Unsinn)"
     r"|\bno\sestoy\sde\sacuerdo\b|\bpas\sd['’]accord\b|不同意|我(?:觉得|认为|看)(?:这|那)?(?:样|是)?"
@@ -120,6 +127,16 @@ def unwrapped(text: str) -> str:
         if bare[:1] == left and bare[-1:] == right and left not in plain and right not in plain:
             return inside.replace(f"\\{right}", right)
     return text
+
+
+def reports(text: str) -> bool:
+    """Whether a text gives words of somebody else."""
+    return _REPORTED.search(text) is not None
+
+
+def rejects(text: str) -> bool:
+    """Whether a text rejects what was said before it."""
+    return _REJECTED.search(text) is not None
 
 
 def without_reported(text: str) -> str:

@@ -219,16 +219,25 @@ def _decode_percent(text: str) -> str | None:
 
 
 def line(key: str, title: str, hook: str, *, width: int = WIDTH) -> str:
-    """One index line without its line end: nothing hidden, its hook shortened to the width."""
-    plain = " ".join(strip(title).replace("[", "(").replace("]", ")").split()) or key
+    """One index line without its line end: nothing hidden, its hook shortened to the width. A hook
+    that begins with the title says all, and stands alone in its place."""
+    plain = _link_text(title) or key
+    target = f"<{key}>" if _UNSAFE_IN_LINK.search(key) else key
+    words = " ".join(strip(hook).split())
+    told = _link_text(hook)
+    if told.startswith(plain) and not told[len(plain) : len(plain) + 1].isalnum():
+        room = max(width - len(f"- []({target})"), width // 2)
+        return f"- [{shorten(told, room)}]({target})"
     if len(plain) > width // 2:
         plain = shorten(plain, width // 2)
-    target = f"<{key}>" if _UNSAFE_IN_LINK.search(key) else key
     start = f"- [{plain}]({target})"
-    words = " ".join(strip(hook).split())
     if not words:
         return start
     return start + DASH + shorten(words, max(width - len(start) - len(DASH), 20))
+
+
+def _link_text(text: str) -> str:
+    return " ".join(strip(text).replace("[", "(").replace("]", ")").split())
 
 
 def shorten(text: str, width: int) -> str:

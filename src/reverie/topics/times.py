@@ -21,14 +21,12 @@ from reverie.text.dates import absolute
 from reverie.text.format import matching
 from reverie.topics import frontmatter
 from reverie.topics.merge import lines_of
-from reverie.topics.versions import OUTSIDE, Version
+from reverie.topics.versions import FOUND, MOVES, Version, save_time
 
 TOGETHER = 2.0
 """Seconds within which several files were not written one by one."""
 AHEAD = 86_400.0
 """Seconds that a time may lie ahead of the clock and still be believed."""
-_FOUND = frozenset({OUTSIDE, "import"})
-_MOVES = frozenset({"dream", "check"})
 _HEAD = (
     *(("metadata", "modified"), ("modified",), ("updated",)),
     *(("metadata", "created"), ("created",), ("date",)),
@@ -90,13 +88,13 @@ def file_time(
     data: bytes, versions: Sequence[Version], stamp: float, now: float, *, sure: bool
 ) -> float:
     """When a file was last written to; `sure` tells whether its own time can be believed."""
-    last = versions[-1] if versions else None
+    known = save_time(versions)
+    if known:
+        return known
     head = head_time(data, now)
-    if last is None or last.origin.kind in _FOUND:
+    if not versions or versions[-1].origin.kind in FOUND:
         return head or (stamp if sure and stamp <= now + AHEAD else 0.0)
-    if last.origin.kind in _MOVES or last.undoes:
-        return head or (stamp if stamp <= last.at else 0.0)
-    return last.at
+    return head or (stamp if stamp <= versions[-1].at else 0.0)
 
 
 def line_times(
@@ -132,12 +130,12 @@ def line_times(
 
 def _wrote(version: Version, held: bytes, own: float, now: float, *, sure: bool) -> float:
     """When what a step added was written."""
-    if version.origin.kind not in _FOUND:
+    if version.origin.kind not in FOUND:
         return version.at
     return head_time(held, now) or (own if sure and 0 < own <= now + AHEAD else 0.0)
 
 
 def _line(line: str, version: Version, seen: Mapping[str, float], wrote: float) -> float:
-    if version.undoes or version.origin.kind in _MOVES:
+    if version.undoes or version.origin.kind in MOVES:
         return seen.get(line, 0.0)
     return wrote

@@ -26,6 +26,10 @@ from reverie.transcript.blocks import dump, parse
 
 ABSENT = ""
 OUTSIDE = "outside"
+FOUND = frozenset({OUTSIDE, "import"})
+"""Acts that found a file lying there, and tell nothing of when it was written."""
+MOVES = frozenset({"dream", "check"})
+"""Acts that move what was written before."""
 
 ReadContent: TypeAlias = Callable[[str], bytes]
 By: TypeAlias = Literal["session", "agent", "tool", "kind", "group"]
@@ -43,6 +47,7 @@ class Origin:
     messages: tuple[str, ...] = ()
     tool: str = ""
     note: str = ""
+    in_person: bool = False  # typed by a person into an interface of ours; not kept
 
     def value(self) -> dict[str, Any]:
         """The origin as a plain value, every part of it."""
@@ -263,6 +268,14 @@ def trust_in(versions: Iterable[Version], key: str) -> Trust:
         else:
             level = min(level, version.origin.trust)
     return Trust.UNTRUSTED if level is None else level
+
+
+def save_time(versions: Sequence[Version]) -> float:
+    """When a file was saved here for the last time; 0 where its last version was found, moved or
+    taken back, so that the file must be asked."""
+    last = versions[-1] if versions else None
+    is_saved = last is not None and last.origin.kind not in FOUND | MOVES and not last.undoes
+    return last.at if last is not None and is_saved else 0.0
 
 
 def from_origin(versions: Iterable[Version], by: By, value: str) -> list[Version]:

@@ -36,6 +36,7 @@ from reverie.transcript.records import (
     Stand,
     Usage,
     UserMessage,
+    speaker,
 )
 
 
@@ -172,9 +173,9 @@ class _RowReader:
         for node in self.nodes:
             owner = next((self.by_call[c] for c in _results(node) if c in self.by_call), None)
             if node.role == "user" and owner is not None:
+                owner.said += _extract_user_words(node, owner)
                 node.origin = "tool"
                 owner.results.append(node)
-                owner.said += _extract_user_words(node, owner)
             else:
                 kept.append(node)
         self.nodes = kept
@@ -220,17 +221,20 @@ class _RowReader:
 
 
 def _extract_user_words(node: RecordedNode, owner: RecordedNode) -> list[RecordedNode]:
-    """What the user said when asked, taken out of a row of results, as a message of its own."""
-    words: list[Block] = []
-    if node.outcome is not None and not _is_of_the_user(node.outcome):
-        return []
-    tools = {b.call: b.get("name") for b in owner.blocks if b.type == "tool_use"}
-    for at, block in enumerate(node.blocks):
-        node.blocks[at], said = apart(block, tools.get(block.call, ""))
-        words += [text_block(said)] if said else []
+    """What the user said when asked, or beside a result, taken out of a row of results, as a
+    message of its own."""
+    words = [b for b in node.blocks if speaker(b) == "user"]
+    node.blocks = [b for b in node.blocks if speaker(b) == "tool"]
+    if node.outcome is None or _is_of_the_user(node.outcome):
+        tools = {b.call: b.get("name") for b in owner.blocks if b.type == "tool_use"}
+        for at, block in enumerate(node.blocks):
+            node.blocks[at], said = apart(block, tools.get(block.call, ""))
+            words += [text_block(said)] if said else []
     if not words:
         return []
-    return [RecordedNode(f"{node.id}:said", node.id, node.at, [], words, "user")]
+    said = RecordedNode(f"{node.id}:said", node.id, node.at, [], words, "user")
+    said.origin = node.origin
+    return [said]
 
 
 def _is_of_the_user(outcome: Json) -> bool:

@@ -8,7 +8,9 @@ ones always. Nothing here reads a clock or makes an id.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
+from itertools import groupby
 from typing import Literal, TypeAlias, TypeVar, dataclass_transform
 
 from reverie.light import dataclass, pattern
@@ -268,6 +270,20 @@ _NOTICE = pattern(
     r"(?s)\s*<(system-reminder|task-notification|local-command-\w+|bash-stdout|bash-stderr)>"
     r".*?(?:</\1>|\Z)"
 )
+
+
+def by_speaker(spoken: Iterable[tuple[Block, str]]) -> list[UserMessage]:
+    """Messages of one speaker each, in the order of their blocks."""
+    runs = groupby(spoken, lambda one: one[1])
+    return [UserMessage(tuple([block for block, _ in run]), who) for who, run in runs]
+
+
+def speaker(block: Block, origin: str = "user") -> str:
+    """Who speaks in a block of a message that came from `origin`. A result is a tool's; what
+    stands beside one in the same message is the user's."""
+    if block.type == "tool_result":
+        return "tool"
+    return "user" if origin == "tool" else origin
 
 
 def is_typed(text: str, origin: str = "user") -> bool:

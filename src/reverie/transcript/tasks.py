@@ -81,7 +81,6 @@ class ExtractTask(Task):
     memories: tuple[KnownMemory, ...] = ()
     injected: tuple[str, ...] = ()  # texts that recall put into this conversation
     instructions: str = ""  # what instruction files already say
-    any_tool: bool = False  # our tools may be called though the conversation names none of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +100,7 @@ class DreamTask(Task):
 
     kind: str = "dream"
     folder: str = ""  # the copy to work on
+    files: tuple[tuple[str, bytes], ...] = ()  # its files as it began
     transcripts: str = ""  # where past sessions can be searched
     root: str = ""  # the repository the memories are about
     now: float = 0.0

@@ -26,7 +26,7 @@ from reverie.transcript.blocks import (
     parse,
     text_block,
 )
-from reverie.transcript.records import AssistantMessage, Usage, UserMessage
+from reverie.transcript.records import AssistantMessage, Usage, UserMessage, speaker
 from reverie.wire.forms import OUTPUTS
 from reverie.wire.lists import Format, content_blocks, plain, result_block, value_of
 
@@ -324,7 +324,7 @@ def tool_result(
 
 
 def as_user(said: Sequence[Addable]) -> UserMessage:
-    """Everything handed in, as one user message."""
+    """Everything handed in, as one user message; who speaks in it, each block tells."""
     if not said:
         raise InvalidMessage("nothing was handed in", do="Add at least one message")
     parts = [_one(s) for s in said]
@@ -340,7 +340,7 @@ def _one(said: Addable) -> UserMessage:
     if isinstance(said, str):
         return user(said)
     if isinstance(said, Block):
-        return UserMessage((said,), "tool" if said.type == "tool_result" else "user")
+        return UserMessage((said,), speaker(said))
     value = said if isinstance(said, Mapping) else value_of(said)
     if value.get("role") == "tool":
         return _one(result_block(value.get("tool_call_id"), value.get("content")))
@@ -364,4 +364,4 @@ def _from_content(content: object) -> UserMessage:
         raise InvalidMessage("a message's content must be text or a list of blocks")
     parts = plain(cast("object", content))
     blocks = blocks_of(cast("Sequence[Mapping[str, Any]]", content_blocks(cast("Json", parts))))
-    return UserMessage(blocks, "tool" if any(b.type == "tool_result" for b in blocks) else "user")
+    return UserMessage(blocks)

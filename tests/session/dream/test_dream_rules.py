@@ -15,7 +15,7 @@ from reverie.session import doubted_rules, dream_prompt, find, run_dream, undo
 from reverie.settings import DEFAULTS
 from reverie.store import RuleStore, list_rules
 from reverie.testing import ScriptedModel, call
-from reverie.topics import IndexLimits, Trust
+from reverie.topics import Trust
 from reverie.transcript import DoubtedRule
 from reverie.wire import Request
 from tests.session.dream.stage import BY_USER, NOW, Stage, played, reads, rounds
@@ -162,7 +162,7 @@ def test_a_rule_that_blocks_stays_byte_for_byte(how: str) -> None:
     data = WEAKER[how](RULES["force.md"].decode()).encode()
     work = {"force.md": data} if data else {}
     base, doubts = {"force.md": RULES["force.md"]}, ["force.md"]
-    found = judged_once(base, work, limits=IndexLimits(), now=NOW, doubted=doubts).faults
+    found = judged_once(CheckInput(base, now=NOW), work, doubted=doubts).faults
     (told,) = [one.text for one in found if one.kind == "rule"]
     assert told.startswith("it asks or blocks")
 
@@ -210,16 +210,15 @@ TWIN = TSC.replace(b"name: Types", b"name: Types again")
 )
 def test_what_a_dream_may_do_to_a_head(work: dict[str, bytes], doubt: bool, wrong: str) -> None:
     doubts = ["a.md"] if doubt else []
-    limits = IndexLimits()
-    found = judged_once({"a.md": TSC}, work, limits=limits, now=NOW, doubted=doubts).faults
+    found = judged_once(CheckInput({"a.md": TSC}, now=NOW), work, doubted=doubts).faults
     told = [one.text for one in found if one.kind == "rule"]
     assert (len(told), wrong in "".join(told)) == (bool(wrong), True)
 
 
 def test_what_nobody_trusts_is_no_rule_of_the_users() -> None:
     firm = {"a.md": RULES["force.md"]}
-    limits, none = IndexLimits(), dict[str, bytes]()
-    found = judged_once(firm, none, limits=limits, now=NOW, trust=lambda _: Trust.UNTRUSTED)
+    none = dict[str, bytes]()
+    found = judged_once(CheckInput(firm, now=NOW, trust=lambda _: Trust.UNTRUSTED), none)
     assert "rule" not in {one.kind for one in found.faults}
 
 
@@ -266,7 +265,7 @@ def test_a_repair_merges_no_rule_into_what_is_about_other_calls() -> None:
 
 def test_a_level_that_is_none_of_ours_is_a_fact_like_any_other() -> None:
     said = TSC.replace(HEAD.encode(), b"level: senior\n")
-    found = judged_once({"a.md": said}, {"b.md": TWIN}, limits=IndexLimits(), now=NOW).faults
+    found = judged_once(CheckInput({"a.md": said}, now=NOW), {"b.md": TWIN}).faults
     assert [one.text for one in found if one.kind == "fact lost" and "senior" in one.text]
 
 

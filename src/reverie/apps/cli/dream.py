@@ -31,7 +31,7 @@ from reverie.world import Notice
 
 if TYPE_CHECKING:
     from reverie.session.dream.branch import Dream
-    from reverie.session.dream.run import DreamContext
+    from reverie.session.dream.context import DreamContext
     from reverie.store.memory_store import MemoryStore
     from reverie.world import Model
 

@@ -25,14 +25,8 @@ from reverie.apps.cli.app import json_option, model_option, project_option, sess
 from reverie.apps.cli.output import Column, document, note, say, table, tell, with_progress
 from reverie.apps.cli.recall import open_memory
 from reverie.errors import InvalidInput, ReverieError
-from reverie.memory.importers import (
-    UNVERIFIED,
-    WAITS,
-    ImportOutcome,
-    MemoryImport,
-    System,
-    read_by_user,
-)
+from reverie.memory.exports import read_by_user
+from reverie.memory.importers import UNVERIFIED, WAITS, ImportOutcome, MemoryImport, System
 from reverie.memory.transfer import (
     HISTORY,
     MEMORY,

@@ -218,7 +218,7 @@ def open_memory(project: Project) -> AbstractContextManager[MemoryStore]:
 
 def by_user(kind: str, note: str = "") -> Origin:
     """A change that a person asked for on the command line."""
-    return Origin(kind, Trust.USER, agent="user", tool="cli", note=note)
+    return Origin(kind, Trust.USER, agent="user", tool="cli", note=note, in_person=True)
 
 
 with_option = click.option(

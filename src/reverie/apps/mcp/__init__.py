@@ -8,6 +8,6 @@ __getattr__ = offered(
     __name__,
     {
         "server": "MemoryServer",
-        "transports": "BoundedLines",
+        "transports": "BoundedLines TokenGate serve_http serve_stdio",
     },
 )

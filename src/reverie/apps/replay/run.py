@@ -15,15 +15,18 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from reverie.apps.replay.course import FAR, CourseStep, NameNeed, RecordedCourse, words
-from reverie.apps.replay.policies import MEMORY, BoundThinking, Meter, ReplayPolicy
+from reverie.apps.replay.policies import BoundThinking, Meter, ReplayPolicy
+from reverie.layers import collapse
+from reverie.layers.collapse.folds import blocks_of, covered
 from reverie.layers.session_memory import compaction
 from reverie.providers.costs import SessionBill, fork_usage
+from reverie.session.abridgement import abridge
 from reverie.session.extraction import trigger
 from reverie.simulator.prompt_cache import Charge
 from reverie.testing import ManualClock, ScriptedModel, world
-from reverie.transcript.blocks import TEXT_BYTES, Block, text_block
+from reverie.transcript.blocks import TEXT_BYTES, Block, estimate, text_block
 from reverie.transcript.fold import apply, expecting
-from reverie.transcript.mentions import REFERENCE, reference
+from reverie.transcript.mentions import REFERENCE, part_reference, reference
 from reverie.transcript.messages import Message
 from reverie.transcript.records import (
     AssistantMessage,
@@ -37,6 +40,8 @@ from reverie.transcript.records import (
     Sent,
     Usage,
     UserMessage,
+    by_speaker,
+    speaker,
 )
 from reverie.transcript.view import EMPTY
 from reverie.wire.request import Request, render
@@ -173,6 +178,7 @@ class _Run:
             return
         blocks = [b for b in step.blocks if self.bindings or not b.thinking]
         request = await self.stage.prepare()
+        self._bill_folds()
         charge = self._bill(request, blocks)
         if self.bindings is not None:
             self.played.refused += self.bindings.refuses(request)
@@ -249,6 +255,13 @@ class _Run:
             self.played.bill.notes += self._fork(NOTES_PROMPT, NOTES_ANSWER)
             self.stage.append(NotesTaken(view.leaf, view.estimated))
 
+    def _bill_folds(self) -> None:
+        """Bill the summaries of lines that folded, where a model is set to write them."""
+        folded, self.stage.folded = self.stage.folded, []
+        if self.stage.policy.is_session and self.stage.policy.settings.summary_model:
+            for lines in folded:
+                self.played.bill.folds += self.prices.cost(Usage(lines, output=collapse.TOKENS))
+
     def _extract(self, *, last: bool = False) -> None:
         """Bill an extraction, where the product would ask for one now."""
         policy, view = self.stage.policy, self.stage.view
@@ -257,13 +270,11 @@ class _Run:
             return
         fresh = trigger.fresh(view)
         dates = trigger.dates(trigger.user_words(view, fresh.items))
-        given = trigger.extraction_prompt(
-            fresh, MEMORY, (), policy.settings.extract_rounds, dates=dates,
-            head=trigger.head_words(view),
-        )  # fmt: skip
+        given = text_block(trigger.extraction_prompt(fresh, (), dates=dates)).tokens
+        apart = Usage(given + estimate(abridge(view, fresh.items)), output=EXTRACTION_ANSWER)
+        there = self._fork(given, EXTRACTION_ANSWER)
         self.played.extractions += 1
-        size = text_block(given).tokens
-        self.played.bill.extraction += self._fork(size, EXTRACTION_ANSWER)
+        self.played.bill.extraction += min(there, self.prices.cost(apart))
         self.stage.append(Extracted(view.leaf, "nothing"))
 
     def _fork(self, prompt: int, answer: int) -> float:
@@ -385,6 +396,7 @@ class ReplayStage:
         self.policy = policy
         self.view = EMPTY
         self.stored: dict[str, str] = {}  # reference -> what can be read back through it
+        self.folded: list[int] = []  # tokens of the lines that each fold replaced
         self.stripped = 0  # thinking blocks that edits took out
         self.moved: tuple[str, ...] = ()  # why the last request's prefix moved
         self._count = 0
@@ -395,7 +407,20 @@ class ReplayStage:
         if isinstance(record, (Replaced, ResultDecided)):
             self.stripped += len(record.strips)
         entry = Entry(f"e{self._count}", self.view.leaf, self.clock.time, record)
+        before = self.view.estimated
         self.view = apply(self.view, entry)
+        if isinstance(record, Replaced) and record.reason == collapse.FOLDED:
+            made = sum([block.tokens for stand in record.by for block in stand.blocks])
+            self.folded.append(before - self.view.estimated + made)
+            self._keep_parts()
+
+    def _keep_parts(self) -> None:
+        """Each folded part is read back whole by the reference at its head."""
+        for item in self.view.items[: self.view.live]:
+            said = covered(self.view, [item]) if item.reason == collapse.FOLDED else []
+            if said:
+                whole = "\n".join([words(b) for entry in said for b in blocks_of(entry)])
+                self.stored[part_reference(said[0].id)] = whole
 
     async def add(self, blocks: Sequence[Block]) -> None:
         """The user's words, or the results of a round."""
@@ -405,7 +430,8 @@ class ReplayStage:
         message = UserMessage(tuple(blocks))
         for layer in self.policy.when_added:
             await self._run(layer, message)
-        self.append(message)
+        for said in by_speaker((block, speaker(block)) for block in blocks):
+            self.append(said)
 
     async def _run(self, layer: Layer, coming: UserMessage | None = None) -> None:
         view = expecting(self.view, coming) if coming else self.view

@@ -19,6 +19,7 @@ If-Match gets 428, with a tag that no longer holds 412, with anything that is no
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -55,6 +56,7 @@ T = TypeVar("T")
 PATHS = ("/api/team_memory", "/api/claude_code/team_memory")
 """Ours, and the one that public write-ups name."""
 LOG_LINES = 1_000
+_LOG = logging.getLogger("reverie.team")
 _Answer = Callable[["Request", "Token", Place], Awaitable[Response]]
 
 
@@ -84,6 +86,7 @@ class TeamRoutes:
         self.store = store
         self.body_seconds = body_seconds
         self.counts = ServerFigures()
+        self._is_away = False
 
     async def memory(self, request: Request) -> Response:
         answer = self._write if request.method == "PUT" else self._read
@@ -122,10 +125,14 @@ class TeamRoutes:
         with self.counts.timed(request.method) as told:
             try:
                 response = await self._answer_checked(request, answer)
+                self._is_away = False
             except HttpRefusal as error:
                 response = _refusal(error)
                 await self._record_refusal(request, error.status)
             except DatabaseAway as error:
+                if not self._is_away:
+                    _LOG.warning("%s; requests get 503 until it does", error.what)
+                self._is_away = True
                 response = _refusal(HttpRefusal(503, error.what, do="Try again later"))
                 response.headers["Retry-After"] = "5"
             told(response.status_code)

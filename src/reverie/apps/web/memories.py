@@ -41,7 +41,7 @@ VIEWS = ("text", "source", "blame", "recalled")
 
 def by_user(kind: str, note: str = "") -> Origin:
     """A change that a person asked for on the page."""
-    return Origin(kind, Trust.USER, agent="user", tool="web", note=note)
+    return Origin(kind, Trust.USER, agent="user", tool="web", note=note, in_person=True)
 
 
 def address(key: str) -> str:

@@ -50,11 +50,12 @@ INTRO = (
     OPENING + "shortened by the program, nothing is lost. "
     "<user> is what the user said, word for word; <assistant> an answer of yours, - what you said "
     "beside a call; > a tool call of yours with its reference, under it = how it ended, ! an "
-    "error, then names from it. A [folded] part tells what was changed, what failed (times), the "
-    "last test run and what was asked and not answered, then what was said, then files and "
-    "commands with their newest references (! failed); the reference at its head gives its rounds "
-    "whole. In a very long session <user r:…> is the beginning of older words and every order in "
-    "them. "
+    "error, then names from it. A command without ! ended without an error code. A [folded] part "
+    "tells what was changed, what failed (newest reference, when, how often; or that it went well "
+    "later), the last test runs, commits and pushes in their order and what nobody answered, then "
+    "what was said, then files and commands with their newest references (! failed); the reference "
+    "at its head gives its rounds whole. In a very long session <user r:…> is the beginning of "
+    "older words and every order in them. "
 )
 REST = (
     " Use it before you rely on what a line leaves out. Behind the last [end] the conversation "
@@ -104,15 +105,9 @@ async def seal(view: View, world: World) -> Sequence[Record]:
     out: list[Record] = [record]
     for some in filter(None, (joined_parts(view, settings, gone[0]), gone)):
         shown = intro if head in [i.id for i in some] else None
-        made = fold(view, some, shown, settings, await _summary(some, world))
+        made = fold(view, some, shown, settings, await summarize_lines(some, world))
         out += [made] if made is not None else []
     return out
-
-
-async def _summary(gone: Sequence[Item], world: World) -> str:
-    if world.summariser is None:
-        return ""
-    return await summarize_lines(gone, world)
 
 
 def _is_live(item: Item) -> bool:
@@ -288,12 +283,12 @@ HEADING = "[What was decided and what is open, in a model's words]"
 
 async def summarize_lines(items: Sequence[Item], world: World) -> str:
     """What a model says of these lines; nothing where there is none, or it says nothing of use."""
+    if world.summariser is None or world.ask is None:
+        return ""
     import anyio
 
     from reverie.secrets.scanner import remove_secrets
 
-    if world.summariser is None or world.ask is None:
-        return ""
     answer = ""
     with anyio.move_on_after(SECONDS):
         try:

@@ -1,74 +1,54 @@
 """Folded parts: what old lines become, and what the oldest parts become in the end.
 
-When lines pass their budget the older ones fold into a part: its state, what was said, then the
-paths it touched and the commands it ran with their newest references. State is one line, made
-without a model: files changed, calls that failed, the last test run, questions nobody answered.
-When parts are many the older ones join into one that has no list of calls any more. Each part has
-a reference of its own that gives all its rounds. So the whole stays bounded at any length.
+When lines pass their budget the older ones fold into a part: its state (`state.PartState`), what
+was said, then the paths it touched and the commands it ran with their newest references. When parts
+are many the older ones join into one. Each part has a reference of its own that gives all its
+rounds. So the whole stays bounded at any length.
 
 Everything is made from the transcript, never from lines, and each fold is one announced move. The
-answer that the user replied to last is whole. The user's words stay verbatim while the session is
-not very long; then the newest do, and every order, and of older words the beginning.
+answer that the user replied to last is whole, and one that they chose from keeps its list. The
+user's words stay verbatim while the session is not very long; then the newest do, and every order,
+and of older words the beginning.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from os.path import commonpath
+from collections.abc import Iterable, Iterator, Sequence
 
 from reverie.layers.collapse.lines import (
     FOLDED,
     PASTE,
-    failed,
+    counted,
     frame_lines,
-    is_command,
     of_assistant,
-    one_line,
     said_lines,
     shorten,
     texts,
     told_apart,
 )
+from reverie.layers.collapse.state import PartState, words_of
 from reverie.settings.catalog import Settings
 from reverie.transcript import claude_code
 from reverie.transcript.audit import binding
-from reverie.transcript.blocks import Block, Json, text_block, text_of
-from reverie.transcript.mentions import PATH_KEYS, part_reference, reference
+from reverie.transcript.blocks import Block, text_block, text_of
+from reverie.transcript.mentions import part_reference, reference
 from reverie.transcript.messages import Item
-from reverie.transcript.records import (
-    AssistantMessage,
-    Entry,
-    Replaced,
-    Stand,
-    UserMessage,
-    user_words,
-)
+from reverie.transcript.records import AssistantMessage, Entry, Replaced, Stand, UserMessage
 from reverie.transcript.view import View
 
 PARTS_SHARE = 2  # newer parts may have this part of what lines may have; then they join
 FOLDED_SAID = 300  # characters of an answer in a part
 JOINED_SAID = 160  # the same once parts are joined
-FOLDED_CALL = 40  # characters of what a command or search was asked
-REFERENCES = 3  # on a line, at most
-SUBJECTS = 20  # lines of calls in a part, at most
-LISTED = 12  # files or failures that a state names, at most
-ASKED = 2  # open questions
-QUESTION = 160  # characters of one
+PICK = 12  # words of a reply to an answer that keeps its list for it
+REPLY = 40  # the same where the answer ends in a question
+_MARKER = re.compile(r"\b(?:[1-9]\d?|[A-Z])\b")  # how people name an item
 VERBATIM_SESSION = 250_000  # tokens of a session in which all words of the user stay verbatim
 VERBATIM_WORDS = 6_000  # tokens of the newest that do in a longer one
 BEGINNING = 200  # characters of older words
 SHORTENED = 2_000  # tokens of what is shortened in joined parts, at most
+LEAST_SHORTENED = 1_000  # of it that there is room for where all words of the user stay verbatim
 SEALED_TOKENS = 14_000  # of all that is sealed: lines, parts and these
-CALLS = "[Calls, by what they touched]"
-_WRITES = frozenset(
-    ("new_string", "content", "new_source", "edits", "new_str", "file_text", "newText")
-)
-_PATCHED = re.compile(r"(?m)^\*\*\* (?:Add|Update|Delete) File: (.{1,300})$")
-_TESTS = re.compile(
-    r"(?m)^.*\b\d+ (?:passed|failed|passing|failing)\b.*$|^Ran \d+ tests? .*$|^(?:ok|FAIL)\s+\S+.*$"
-)
-_TESTS_AT = 3_000  # characters at the end of an output
 
 
 # --- which lines and parts
@@ -116,23 +96,14 @@ def covered(view: View, items: Iterable[Item]) -> list[Entry]:
 def folded_text(view: View, entries: Sequence[Entry], settings: Settings) -> str:
     """A part: its state, what was said in its order, and calls by what they touched."""
     part = _Part(view, entries)
-    spoken: list[str] = []
-    touched: dict[str, list[str]] = {}
-    for entry in entries:
-        spoken += part.said(entry, FOLDED_SAID, settings.text_bytes_per_token)
-        for block in part.made.get(entry.id, ()):
-            mark = "!" if block.call in part.bad else ""
-            touched.setdefault(subject(block), []).append(mark + reference(block.call))
-    shown = list(touched.items())[-SUBJECTS:]
-    made = [_newest(about, refs) for about, refs in shown]
-    if len(touched) > len(shown):
-        made.insert(0, f"[{len(touched) - len(shown)} older]")
-    return "\n".join(filter(None, [part.state(), *spoken, *([CALLS, *made] if made else [])]))
+    bytes_per_token = settings.text_bytes_per_token
+    spoken = [line for e in entries for line in part.said(e, FOLDED_SAID, bytes_per_token)]
+    return "\n".join(filter(None, [part.text(), *spoken, *part.calls()]))
 
 
 def joined_text(view: View, entries: Sequence[Entry], settings: Settings) -> str:
-    """Joined parts: their state, and what was said, the older ever shorter."""
-    part = _Part(view, entries)
+    """Joined parts: their state, what was said, the older ever shorter, and their calls."""
+    part = _Part(view, entries, joined=True)
     bytes_per_token = settings.text_bytes_per_token
     whole = _verbatim(view)
     said = {
@@ -141,9 +112,13 @@ def joined_text(view: View, entries: Sequence[Entry], settings: Settings) -> str
         if isinstance(entry.record, UserMessage) and (whole is None or entry.id in whole)
     }
     others = settings.collapse_log * 7 // 4  # lines, newer parts, and what comes before they fold
-    room = (SEALED_TOKENS - others) * bytes_per_token - _length(said.values())
-    room, left_out = min(room, SHORTENED * bytes_per_token), 0
-    for entry in reversed(entries):
+    state, calls = part.text(), part.calls()
+    room = (SEALED_TOKENS - others) * bytes_per_token - _length([*said.values(), [state], calls])
+    least = 0 if whole is not None else LEAST_SHORTENED * bytes_per_token
+    room, left_out = max(least, min(room, SHORTENED * bytes_per_token)), 0
+    # what the user chose from comes first: their choice says nothing without it
+    first = [entry for entry in entries if entry.id in part.picked]
+    for entry in (*reversed(first), *reversed(entries)):
         if entry.id in said:
             continue
         user = isinstance(entry.record, UserMessage)
@@ -155,95 +130,41 @@ def joined_text(view: View, entries: Sequence[Entry], settings: Settings) -> str
         said[entry.id] = lines
     told = [f"[{left_out:,} older messages: by the reference of this part]"] if left_out else []
     spoken = [line for entry in entries for line in said[entry.id]]
-    return "\n".join(filter(None, [part.state(), *told, *spoken]))
+    return "\n".join(filter(None, [state, *told, *spoken, *calls]))
 
 
 def _length(said: Iterable[Sequence[str]]) -> int:
     return sum([len(line) + 1 for lines in said for line in lines])
 
 
-def _newest(about: str, refs: Sequence[str]) -> str:
-    older = len(refs) - REFERENCES
-    told = f" ({older} older)" if older > 0 else ""
-    return f"{about} {' '.join(refs[-REFERENCES:])}{told}"
-
-
 def _verbatim(view: View) -> frozenset[str] | None:
     """The messages of the user's that stay as they were said; None: all of them."""
     spoken = [e for e in view.entries if isinstance(e.record, (UserMessage, AssistantMessage))]
-    if sum([_tokens(entry) for entry in spoken]) <= VERBATIM_SESSION:
+    if sum([b.tokens for entry in spoken for b in blocks_of(entry)]) <= VERBATIM_SESSION:
         return None
     out: set[str] = set()
     room = VERBATIM_WORDS
     for entry in reversed(spoken):
-        if isinstance(entry.record, UserMessage) and entry.record.origin != "tool":
-            room -= _tokens(entry)
+        if words := words_of(entry):
+            room -= text_block(words).tokens
             if room < 0:
                 break
             out.add(entry.id)
     return frozenset(out)
 
 
-def _tokens(entry: Entry) -> int:
+def blocks_of(entry: Entry) -> tuple[Block, ...]:
     record = entry.record
-    blocks = record.blocks if isinstance(record, (UserMessage, AssistantMessage)) else ()
-    return sum([b.tokens for b in blocks])
+    return record.blocks if isinstance(record, (UserMessage, AssistantMessage)) else ()
 
 
-class _Part:
-    """What happened in some messages, told by what was recorded of it."""
+class _Part(PartState):
+    """The state of some messages, and what was said in them."""
 
-    def __init__(self, view: View, entries: Sequence[Entry]) -> None:
-        self.view, self.entries = view, entries
+    def __init__(self, view: View, entries: Sequence[Entry], *, joined: bool = False) -> None:
+        super().__init__(view, entries, joined=joined)
         self.newest = replied_to(view)
-        self.made: dict[str, list[Block]] = {}  # calls, by message
-        self.bad: dict[str, str] = {}  # calls that failed, and what each was
-        self.changed: dict[str, None] = {}
-        self.tests = ""
-        self.asked: list[str] = []
-        calls: dict[str, Block] = {}
-        for entry in entries:
-            record = entry.record
-            if isinstance(record, AssistantMessage):
-                self.made[entry.id] = [b for b in record.blocks if b.type == "tool_use"]
-                calls.update((b.call, b) for b in self.made[entry.id])
-            elif isinstance(record, UserMessage):
-                for block in record.blocks:
-                    if block.type == "tool_result" and block.call in calls:
-                        self._take(calls[block.call], block)
-        self.asked += _unanswered(view, entries)
-
-    def _take(self, call: Block, result: Block) -> None:
-        text = text_of(result.value.get("content"))
-        given = call.value.get("input")
-        if failed(call, result, text):
-            path = path_of(given)
-            about = f"{call.get('name')} {path.rpartition('/')[2]}" if path else subject(call)
-            self.bad[call.call] = about.replace(", ", " ")
-            if call.get("name") == claude_code.ASKS and "(No answer provided)" in text:
-                self.asked.append(one_line(_first_question(given), QUESTION))
-        else:
-            for path in written_paths(given):
-                self.changed.pop(path, None)
-                self.changed[path] = None
-        if is_command(call) and (ran := _test_run(text)):
-            self.tests = f"{ran} ({one_line(str(_command(given)), FOLDED_CALL)})"
-
-    def state(self) -> str:
-        """Files changed, calls that failed, the last test run, questions nobody answered."""
-        times: dict[str, int] = {}
-        for about in self.bad.values():
-            times[about] = times.get(about, 0) + 1
-        bad = [f"{about} ({n})" if n > 1 else about for about, n in list(times.items())[-LISTED:]]
-        others = sum(list(times.values())[:-LISTED])
-        bad += [f"{others} others"] if others else []
-        told = (
-            ("Changed", _changed(list(self.changed))),
-            ("Failed", ", ".join(bad)),
-            ("Last test run", self.tests),
-            ("Asked and not answered", " ".join(self.asked[-ASKED:])),
-        )
-        return " ".join([f"{name}: {what}." for name, what in told if what])
+        self.picked = _picked_from(view, entries)
 
     def said(self, entry: Entry, limit: int, bytes_per_token: int) -> list[str]:
         """What was said in a message: the user's words, an answer up to its limit."""
@@ -254,7 +175,7 @@ class _Part:
         if not text or (self.made.get(entry.id) and entry.id != self.newest):
             return []
         most = None if entry.id == self.newest else limit
-        return [of_assistant(text, reference(entry.id), most)]
+        return [of_assistant(text, reference(entry.id), most, items=entry.id in self.picked)]
 
     def _user(self, block: Block, entry: Entry, bytes_per_token: int) -> Iterator[str]:
         record = entry.record
@@ -264,12 +185,12 @@ class _Part:
             if claude_code.quotes_user(text):
                 mark = "!" if block.call in self.bad else "="
                 yield f"{mark} {told_apart(shorten(text, 4 * PASTE))} {reference(block.call)}"
-        elif record.origin not in ("tool", "interrupted"):
+        elif record.origin != "interrupted" and (not self.joined or words_of(entry)):  # no notices
             yield from said_lines(block, record.origin, entry.id, bytes_per_token)
 
     def shortened(self, entry: Entry) -> list[str]:
         """The beginning of older words, and every order in them."""
-        words = self._words(entry)
+        words = words_of(entry)
         if len(words) <= BEGINNING:
             return [f"<user>{words}</user>"] if words else []
         begin = words[:BEGINNING].rpartition(" ")[0] or words[:BEGINNING]
@@ -277,74 +198,31 @@ class _Part:
         return [f"<user {reference(entry.id)}>{' … '.join([begin, *more])} …</user>"]
 
     def orders(self, entry: Entry) -> list[str]:
-        found = binding(self._words(entry))
+        found = binding(words_of(entry))
         return [f"<user {reference(entry.id)}>… {' … '.join(found)}</user>"] if found else []
 
-    def _words(self, entry: Entry) -> str:
-        record = entry.record
-        if not isinstance(record, UserMessage):
-            return ""
-        found = [user_words(b.get("text"), record.origin) for b in record.blocks]
-        return "\n".join(filter(None, found))
 
-
-def _changed(paths: Sequence[str]) -> str:
-    """Paths by the folder they share, the newest at the end."""
-    shown = paths[-LISTED:]
-    more = f"{len(paths) - len(shown)} others, " if len(paths) > len(shown) else ""
-    try:
-        folder = commonpath([p.rpartition("/")[0] for p in shown]) if len(shown) > 1 else ""
-    except ValueError:  # some are relative
-        folder = ""
-    if len(folder) < 2:
-        return more + ", ".join(shown)
-    return f"in {folder}: {more}" + ", ".join([p[len(folder) + 1 :] for p in shown])
-
-
-def _test_run(text: str) -> str:
-    """The line in which a test run ends, if a text is of one."""
-    found = [m.group().strip(" =\t") for m in _TESTS.finditer(text[-_TESTS_AT:])]
-    bad = [line for line in found if line.startswith("FAIL")]
-    return one_line((bad or found)[-1], QUESTION) if found else ""
-
-
-def _unanswered(view: View, entries: Sequence[Entry]) -> list[str]:
-    """Questions in these messages after which the one who asked spoke next."""
-    if not entries:
-        return []
-    inside = {entry.id for entry in entries}
-    out: list[str] = []
-    question, who, worked = "", "", False
-    for entry in view.entries.since(view.entries.place(entries[0].id) or 0):
-        record = entry.record
-        if isinstance(record, AssistantMessage):
-            worked = True
-            if any(b.type == "tool_use" for b in record.blocks):
-                continue
-            speaker, words = "assistant", texts(record.blocks)
-        elif isinstance(record, UserMessage):
-            found = [user_words(b.get("text"), record.origin) for b in record.blocks]
-            speaker, words = "user", "\n".join(filter(None, found))
-        else:
-            continue
-        if not words.strip():
-            continue
-        if question and speaker == who and worked:
-            out.append(question)
-        if entry.id not in inside:
-            break
-        question = _last_question(words)
-        who, worked = speaker, False
+def _picked_from(view: View, entries: Sequence[Entry]) -> set[str]:
+    """Answers that the user's next words choose from. What they mean stands in its list."""
+    out: set[str] = set()
+    answer, text = "", ""
+    for entry in view.entries.since(view.entries.place(entries[0].id) or 0) if entries else ():
+        if isinstance(entry.record, AssistantMessage):
+            if said := texts(entry.record.blocks):
+                answer, text = entry.id, said
+        elif answer and (words := words_of(entry)):
+            out |= {answer} if is_pick(words, text) else set()
+            answer = ""
     return out
 
 
-def _last_question(text: str) -> str:
-    """The last sentence of a text, where it asks something."""
-    text = text[-1_000:].rstrip("\"')*_] \n\t")
-    if not text.endswith(("?", "？")):
-        return ""
-    start = max([text.rfind(sign, 0, -1) for sign in ".!?。！？\n"]) + 1
-    return one_line(text[start:].strip(), QUESTION)
+def is_pick(words: str, answer: str) -> bool:
+    """Whether words choose from an answer: they are few, answer its question, or name one of its
+    counted items."""
+    count = len(words.split())
+    if count <= PICK or (count <= REPLY and answer.rstrip(" \n*_`").endswith("?")):
+        return True
+    return not counted(answer).isdisjoint(_MARKER.findall(words))
 
 
 def replied_to(view: View) -> str:
@@ -353,50 +231,7 @@ def replied_to(view: View) -> str:
     for at in range(len(view.entries) - 1, -1, -1):
         entry = view.entries[at]
         record = entry.record
-        if isinstance(record, UserMessage):
-            spoke = spoke or any(
-                b.type == "text" and user_words(b.get("text"), record.origin) for b in record.blocks
-            )
-        elif spoke and isinstance(record, AssistantMessage) and texts(record.blocks):
+        if spoke and isinstance(record, AssistantMessage) and texts(record.blocks):
             return entry.id
+        spoke = spoke or bool(words_of(entry))
     return ""
-
-
-# --- what a call was about
-
-
-def path_of(given: Json) -> str:
-    """The file or folder that a call names, but for one it searches."""
-    if not isinstance(given, dict) or "pattern" in given:
-        return ""
-    return next((v for k in PATH_KEYS if isinstance(v := given.get(k), str)), "")
-
-
-def written_paths(given: Json) -> list[str]:
-    """The files that a call writes, as far as its input tells."""
-    if not isinstance(given, dict):
-        return []
-    if (path := path_of(given)) and not _WRITES.isdisjoint(given):
-        return [path]
-    patches = [v for v in given.values() if isinstance(v, str) and v.startswith("*** Begin Patch")]
-    return [path.strip() for patch in patches for path in _PATCHED.findall(patch)]
-
-
-def subject(call: Block) -> str:
-    """What a call was about: its path; else its tool and the first words of what was asked."""
-    given = call.value.get("input")
-    if path := path_of(given):
-        return path
-    first = next(iter(given.values()), "") if isinstance(given, dict) else ""
-    told = one_line(first if isinstance(first, str) else text_of(first), FOLDED_CALL)
-    return f"{call.get('name')} {told}".rstrip()
-
-
-def _command(given: Json) -> Json:
-    return given.get("command") if isinstance(given, dict) else ""
-
-
-def _first_question(given: Json) -> str:
-    asked = given.get("questions") if isinstance(given, dict) else None
-    first = asked[0] if isinstance(asked, list) and asked else None
-    return str(first.get("question") or "") if isinstance(first, Mapping) else ""

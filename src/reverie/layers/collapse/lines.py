@@ -34,6 +34,19 @@ ERRORS = 3  # lines of a failed result that name an error, at most
 ERROR = 240  # characters of one
 LONGEST = 6_000  # characters of a failed result that are looked at for its first line
 CHANGED = 40  # characters of each side of an edit
+RUN_AT = 3_000  # characters at its end that are searched for the end of a test run
+RUN = 160  # characters of the line that tells it
+SUBJECT = 72  # of a commit
+_RUN = re.compile(
+    r"\b\d+ (?:passed|failed|passing|failing)\b|^Ran \d+ tests? |^(?:ok|FAIL)\s+\S"
+    r"|\b(?:0|[Nn]o) (?:issues|errors|problems)\b|^All checks passed"
+)
+_RUN_WORDS = (" pass", " fail", "\nRan ", "\nok", "\nFAIL", " issues", " errors", " problems")
+_FAILING = re.compile(r"^FAIL|\b[1-9]\d* (?:failed|failing)\b")
+_COMMIT = re.compile(r"(?m)^\[([^\s\]]+)(?: \([\w-]+\))? ([0-9a-f]{7,40})\] (.*)$")
+_PUSH = re.compile(
+    r"(?m)^[ +*-]*(\[new (?:branch|tag)\]|[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40}) +\S+ -> (\S+)"
+)
 _STORED, _NAMES = "<persisted-output>", "Names in it: "
 _PATH_KEYS = ("file_path", "path", "notebook_path")
 _WRITTEN = ("new_string", "content", "new_source", "command", "todos", "edits", "prompt")
@@ -185,9 +198,13 @@ def _words(value: Json, width: int) -> str:
 # --- how a call ended
 
 
-def is_command(call: Block) -> bool:
+def _command(call: Block) -> Json:
     given = call.value.get("input")
-    return isinstance(given, dict) and isinstance(given.get("command"), str)
+    return given.get("command") if isinstance(given, dict) else None
+
+
+def is_command(call: Block) -> bool:
+    return isinstance(_command(call), str)
 
 
 def failed(call: Block, result: Block, text: str) -> bool:
@@ -201,14 +218,14 @@ def _outcome(call: Block, result: Block, text: str, width: int) -> Iterator[str]
         yield f"  {'!' if bad else '='} {told_apart(shorten(text, 4 * PASTE))}"
     elif bad:
         yield from failure_lines(text)
-        if is_command(call) and (last := _last_line(text, width)):
+        if is_command(call) and (last := run_verdict(text, bad=True) or _last_line(text, width)):
             yield f"  = {last}"
     elif is_command(call):
-        last = _last_line(text, width)
+        last = run_verdict(text) or _last_line(text, width)
         found = [one_line(line, width) for line in error_lines(text, TROUBLE_AT)[-1:]]
         yield from [f"  ! {line}" for line in found if line != last]
-        if last:
-            yield f"  = {last}"
+        for line in dict.fromkeys([*git_lines(str(_command(call)), text), last]):
+            yield from [f"  = {line}"] if line else ()
     elif call.get("name") in _LISTS and not text.startswith(_STORED):
         yield f"  = {text.count(chr(10)) + 1:,} lines" if text.strip() else "  = nothing"
 
@@ -221,6 +238,26 @@ def failure_lines(text: str) -> Iterator[str]:
     for line in [*every[:1], *every[1:][1 - ERRORS :]]:
         yield "  ! " + ": ".join(filter(None, (first, told_apart(shorten(line.strip(), ERROR)))))
         first = ""
+
+
+def run_verdict(text: str, *, bad: bool = False) -> str:
+    """How a run of tests or checks ended, in a word, and the line that tells it; empty where a
+    text is of none."""
+    end = "\n" + text[-RUN_AT:]
+    if not any(map(end.__contains__, _RUN_WORDS)):
+        return ""
+    found = [line.strip(" =\t") for line in end.split("\n") if _RUN.search(line)]
+    failing = [line for line in found if _FAILING.search(line)]
+    word = "failed" if bad or failing else "passed"
+    return f"{word}: {one_line((failing or found)[-1], RUN)}" if found else ""
+
+
+def git_lines(command: str, text: str) -> list[str]:
+    """The lines of a commit or a push that name its hash and branch."""
+    if "git" not in command:
+        return []
+    made = [f"commit {m[2]} on {m[1]}: {one_line(m[3], SUBJECT)}" for m in _COMMIT.finditer(text)]
+    return made + [f"pushed {m[1]} to {m[2]}" for m in _PUSH.finditer(text)]
 
 
 def _last_line(text: str, width: int) -> str:
@@ -271,6 +308,12 @@ PASTE = 4_000  # tokens from which a user's text is cut and read back
 PASTE_END = 1_500  # characters of each of its ends
 PASTE_NAMES = 1_500
 ASIDE = 300  # characters of a text that no user typed
+ITEM = 100  # characters of a list item in a cut answer that somebody chose from
+ITEMS = 12  # of these, at most
+_ITEM = re.compile(  # a line that is counted, listed, a heading, or begins in bold
+    r"(?m)^[ \t]{0,4}(?:(?:[-*+•][ \t]|#{1,4}[ \t])?\*{0,2}(?P<count>\(?(?:\d{1,2}|[A-Za-z])[.):])"
+    r"|[-*+•]|#{1,4}|\*\*(?=\S))[ \t]*\S.*$"
+)
 _SPACE = re.compile(r"\s+")
 _BREAK = re.compile(r"\W+")  # where words are not parted by spaces
 _MARKS = re.compile(r"<(?=/?(?:user|assistant)\b)", re.IGNORECASE)
@@ -309,14 +352,18 @@ def said_lines(block: Block, origin: str, ident: str, bytes_per_token: int) -> I
         yield aside(text, ref)
 
 
-def of_assistant(text: str, reference: str, limit: int | None = SAID) -> str:
-    """An answer, with its lines; over the limit its beginning and its end."""
-    shown = text if limit is None else shorten(text, limit)
+def of_assistant(
+    text: str, reference: str, limit: int | None = SAID, *, items: bool = False
+) -> str:
+    """An answer, with its lines; over the limit its beginning and its end, and between them the
+    `items` of its lists where somebody chose from them."""
+    shown = text if limit is None else shorten(text, limit, items=items)
     return f"<assistant {reference}>{told_apart(shown)}</assistant>"
 
 
-def shorten(text: str, limit: int) -> str:
-    """The beginning and the end of a text, cut between words: an open question is at its end."""
+def shorten(text: str, limit: int, *, items: bool = False) -> str:
+    """The beginning and the end of a text, cut between words: an open question is at its end.
+    With `items` also the beginning of each list item and heading between them."""
     if len(text) <= limit:
         return text
     head, foot = text[: limit * 3 // 5], text[-(limit * 2 // 5) :]
@@ -324,7 +371,26 @@ def shorten(text: str, limit: int) -> str:
     begins = _SPACE.search(foot, 0, len(foot) // 2) or _BREAK.search(foot, 0, len(foot) // 2)
     head = head[: ends[-1]] if ends else head
     foot = foot[begins.end() :] if begins else foot
-    return f"{head.rstrip()} … {foot.lstrip()}"
+    end = len(text) - len(foot)
+    cut = (
+        [m for m in _ITEM.finditer(text) if m.end() > len(head) and m.start() < end]
+        if items
+        else []
+    )
+    if not cut:
+        return f"{head.rstrip()} … {foot.lstrip()}"
+    between = " …" if cut[0].start() > len(head) else ""
+    head, foot = text[: min(len(head), cut[0].start())], text[max(end, cut[-1].end()) :]
+    if len(cut) > ITEMS:  # what is counted is what people choose by
+        cut = [m for m in cut if m["count"]] or cut
+    shown = [one_line(m.group(), ITEM) for m in cut[:ITEMS]]
+    rest = [f"… {foot.lstrip()}"] if foot.strip() else []
+    return "\n".join([head.rstrip() + between, *shown, *rest])
+
+
+def counted(text: str) -> set[str]:
+    """The numbers and letters by which a text counts its list items."""
+    return {m["count"].strip("(.):") for m in _ITEM.finditer(text) if m["count"]}
 
 
 def in_passing(text: str, limit: int = SAID) -> str:

@@ -25,7 +25,7 @@ from reverie.light import dataclass, pattern
 from reverie.session import compaction
 from reverie.settings.catalog import Settings
 from reverie.text.safety import frame
-from reverie.toolbox.command import segments
+from reverie.text.shell_commands import commands, name_of
 from reverie.topics.manifest import ManifestLine as Line
 from reverie.transcript.blocks import Block, dump, text_block, text_of
 from reverie.transcript.messages import Message, SentBlock
@@ -136,8 +136,8 @@ def _used_programs(block: Block) -> Iterator[str]:
     given = block.value.get("input")
     line = given.get("command") if isinstance(given, dict) else None
     if isinstance(line, str):
-        for words in segments(line[:_LOOKED_AT])[:4]:
-            program = os.path.basename(words[0])
+        for one in commands(line[:_LOOKED_AT])[:4]:
+            program = name_of("".join(one.views[0][:1]))
             if program not in _SHELLS and re.fullmatch(r"[A-Za-z][\w.+-]{1,40}", program):
                 yield program
 

@@ -14,6 +14,8 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -30,6 +32,7 @@ from reverie.store.recall.database import NOTHING, TextKind, Vectors, VectorScor
 from reverie.store.recall.memories import (
     FileStamp,
     FolderScan,
+    KnownFiles,
     NoteIndex,
     RefreshResult,
     ScoredMemory,
@@ -41,7 +44,7 @@ from reverie.store.recall.turns import PLACES, Turns
 from reverie.topics.entry import is_topic
 from reverie.topics.manifest import HEADER_LINES
 from reverie.topics.times import TOGETHER
-from reverie.transcript.records import Entry
+from reverie.transcript.records import Entry, Started
 from reverie.world import Notice, Say, say_nothing
 
 HitKind: TypeAlias = TextKind
@@ -62,8 +65,9 @@ _UNSETTLED: FileStamp = (0, 0, 0, 0)
 @dataclass(frozen=True, slots=True)
 class RecallHit:
     """One text that answers a query, and why. `file` is a key below the memory folder, or for a
-    transcript the session's id; `saved` is when it was written, in seconds; `line` is the first
-    of `passage` in the file, counted from 1, or the turn's place in its session."""
+    transcript its key below the project, which is the session's id where it was not recorded;
+    `saved` is when it was written, in seconds; `line` is the first of `passage` in the file,
+    counted from 1, or the turn's place in its session."""
 
     file: str
     score: float
@@ -78,11 +82,23 @@ class RecallHit:
     session: str = ""
     message: str = ""
     evidence: float = 0.0
+    sentence: int = 0  # of a message, the one that it was found for
+    body: str = ""  # of a memory, as far as it is indexed
 
     @property
     def clear(self) -> bool:
         """Whether it is clearly about the query: the gate for what is injected unasked."""
         return self.evidence >= CLEAR
+
+
+class _Sessions:
+    """The keys of sessions' transcripts, as against those of recorded dialogues."""
+
+    def __contains__(self, key: object) -> bool:
+        return not str(key).startswith(f"{places.DIALOGUES}/")
+
+
+SESSIONS: Container[str] = _Sessions()
 
 
 class RecallIndex:
@@ -93,6 +109,8 @@ class RecallIndex:
         self._header_lines = header_lines
         self._say = say
         self._turn = threading.RLock()
+        self._is_closed = False
+        self.folders: dict[str, int] = {}  # that were looked at, and when each changed last
         self.begun = 0  # how often it had to be made anew, and is empty until a refresh
         self._begin(bases.open_database(path, say))
 
@@ -113,6 +131,7 @@ class RecallIndex:
 
     def close(self) -> None:
         with self._turn:
+            self._is_closed = True
             self._base.close()
 
     def __enter__(self) -> RecallIndex:
@@ -130,25 +149,43 @@ class RecallIndex:
             if paths is None
             else [key for key in dict.fromkeys(paths) if is_topic(key) and is_text(key)]
         )
-        return self._with_rebuild(lambda: self._refresh(folder, keys), RefreshResult(whole=False))
-
-    def _refresh(self, folder: Path, keys: Sequence[str] | None) -> RefreshResult:
-        if self._notes.other_heads:
-            with self._writing():
-                self._notes.read_anew()
-        found = scan(folder, self._notes.known()) if keys is None else self._look(folder, keys)
-        done = 0
+        found = FolderScan()
+        if keys is None:  # files are looked at beside searches: only the database is held
+            known = self._with_rebuild(self._known_files, None)
+            if known is None:
+                return RefreshResult(whole=False)
+            found = scan(folder, known)
+        else:
+            found = self._with_rebuild(lambda: self._look(folder, keys), found)
+        done = removed = 0
         if found.changed:
             try:
                 with Folder(folder, create=False) as files:
-                    done = self._take(_read(files, found))
+                    for batch in _batches(_read(files, found)):
+                        put = self._with_rebuild(partial(self._put, batch), None)
+                        if put is None:
+                            return RefreshResult(found.seen, done, whole=False)
+                        done += put
             except (StoreError, NotFound):
                 found.gone += found.changed
-        removed = 0
-        for batch in _batches(found.gone):
-            with self._writing():
-                removed += sum(self._notes.remove(key) for key in batch)
+        for gone in _batches(found.gone):
+            removed += self._with_rebuild(partial(self._remove, gone), 0)
+        self.folders = found.folders or self.folders
         return RefreshResult(found.seen, done, removed)
+
+    def _known_files(self) -> KnownFiles:
+        if self._notes.other_heads:
+            with self._writing():
+                self._notes.read_anew()
+        return self._notes.known()
+
+    def _put(self, batch: Sequence[tuple[str, bytes, FileStamp, float]]) -> int:
+        with self._writing():
+            return sum(self._notes.put(*one) for one in batch)
+
+    def _remove(self, gone: Sequence[str]) -> int:
+        with self._writing():
+            return sum(self._notes.remove(key) for key in gone)
 
     def _look(self, folder: Path, keys: Iterable[str]) -> FolderScan:
         """The files at these keys against what is known of them."""
@@ -163,38 +200,45 @@ class RecallIndex:
                 found.changed[key] = mark
         return found
 
-    def _take(self, files: Iterator[tuple[str, bytes, FileStamp, float]]) -> int:
-        done = 0
-        for batch in _batches(files):
-            with self._writing():
-                done += sum(self._notes.put(*one) for one in batch)
-        return done
+    def refresh_transcripts(self, folder: Path, *, recorded: bool = False) -> RefreshResult:
+        """Bring the index up to date with the transcripts of a project, or with the recorded
+        dialogues alone."""
+        instead = RefreshResult(whole=False)
+        return self._with_rebuild(lambda: self._refresh_turns(folder, recorded), instead)
 
-    def refresh_transcripts(self, folder: Path) -> RefreshResult:
-        """Bring the index up to date with the transcripts of a project."""
-        return self._with_rebuild(lambda: self._refresh_turns(folder), RefreshResult(whole=False))
-
-    def _refresh_turns(self, folder: Path) -> RefreshResult:
-        found = {one.id: _file_stamp(one.path) for one in places.sessions(folder)}
+    def _refresh_turns(self, folder: Path, only_recorded: bool) -> RefreshResult:
+        own = () if only_recorded else places.sessions(folder)
+        found = {one.id: _file_stamp(one.path) for one in own}
+        recorded = places.sessions(folder / places.DIALOGUES)
+        found |= {f"{places.DIALOGUES}/{one.id}": _file_stamp(one.path) for one in recorded}
         known = self._turns.known()
+        if only_recorded:
+            known = {key: mark for key, mark in known.items() if key not in SESSIONS}
         changed = [key for key, mark in found.items() if mark and known.get(key) != mark]
         gone = [key for key in known if not found.get(key)]
         if changed:
             with Folder(folder, create=False) as files:
                 for session in changed:
-                    said = list(utterances(_entries(files, session)))
-                    self.put_session(session, said, found[session] or _UNSETTLED)
+                    read = list(_entries(files, session))
+                    first = read[0].record if read and session not in SESSIONS else None
+                    name = first.session if isinstance(first, Started) else ""
+                    mark = found[session] or _UNSETTLED
+                    self.put_session(session, utterances(read), mark, name)
         with self._writing():
             for session in gone:
                 self._turns.remove(session)
         return RefreshResult(len(found), len(changed), len(gone))
 
     def put_session(
-        self, session: str, said: Iterable[Utterance], mark: FileStamp = _UNSETTLED
+        self,
+        session: str,
+        said: Iterable[Utterance],
+        mark: FileStamp = _UNSETTLED,
+        name: str = "",
     ) -> None:
         """Take in the turns of one session, in place of what was known of it."""
         with self._turn, self._writing():
-            self._turns.put(session, said, mark)
+            self._turns.put(session, said, mark, name)
 
     @contextlib.contextmanager
     def _writing(self) -> Generator[None]:
@@ -228,6 +272,18 @@ class RecallIndex:
 
     # Searching
 
+    @property
+    def count(self) -> int:
+        """How many memories it has."""
+        asked = "SELECT texts FROM total WHERE kind = 'memory'"
+        return self._with_rebuild(lambda: int(self._base.execute(asked).fetchone()[0]), 0)
+
+    def newest(self, k: int) -> list[RecallHit]:
+        """The memories that were written last."""
+        asked = "SELECT key FROM file WHERE kind = 'memory' ORDER BY saved DESC LIMIT ?"
+        rows = self._with_rebuild(lambda: self._base.execute(asked, (k,)).fetchall(), [])
+        return [RecallHit(key, 0.0, "memory") for (key,) in rows]
+
     def search(
         self,
         query: Query,
@@ -251,7 +307,7 @@ class RecallIndex:
                 hits += self._memories(query, k, exclude, meaning)
             if "transcript" in kinds:
                 likeness = self._likeness("transcript", meaning)
-                _, turns = self._turns.ranked(query, exclude=exclude, likeness=likeness)
+                turns = self._turns.ranked(query, exclude=exclude, likeness=likeness)
                 hits += [hit for one in turns[:k] if (hit := self._turn_hit(one))]
             return sorted(hits, key=lambda hit: -hit.score)[:k]
 
@@ -306,6 +362,10 @@ class RecallIndex:
 
         return self._with_rebuild(has_own_time, False)
 
+    def around(self, hit: RecallHit) -> list[tuple[int, str, str]]:
+        """Place, speaker and words of a turn that was found, and of those beside it."""
+        return self._with_rebuild(lambda: self._turns.around(hit.file, hit.line), [])
+
     def sessions(
         self, query: Query, *, k: int = 10, exclude: Container[str] = ()
     ) -> list[RecallHit]:
@@ -330,26 +390,28 @@ class RecallIndex:
         at, lines = best_lines(body, ((term.text, term.weight) for term in weighed.all))
         about = (kind, name, description, saved)
         where = (one.why, lines, line + at)
-        return RecallHit(key, one.score, "memory", *about, *where, evidence=one.evidence)
+        made = RecallHit(key, one.score, "memory", *about, *where, body=body)
+        return replace(made, evidence=one.evidence, sentence=one.sentence)
 
     def _turn_hit(self, one: ScoredMemory) -> RecallHit | None:
         row = self._base.execute(
-            "SELECT file.key, turn.message, turn.speaker, turn.at, turn.said"
+            "SELECT file.key, file.name, turn.message, turn.speaker, turn.at, turn.said"
             " FROM turn, file WHERE turn.id = ? AND file.id = ?",
             (one.id, one.id >> PLACES),
         ).fetchone()
         if row is None:
             return None
-        key, message, speaker, at, said = row
+        key, name, message, speaker, at, said = row
         place = (one.id & ((1 << PLACES) - 1)) + 1
-        return RecallHit(
-            key, one.score, "transcript", "", speaker, "", at, one.why, said, place, key, message
-        )
+        where = (said, place, name or key, message)
+        return RecallHit(key, one.score, "transcript", "", speaker, "", at, one.why, *where)
 
     def _with_rebuild(self, work: Callable[[], T], instead: T) -> T:
         """The work's result. A broken index is made anew once, to be filled by the next refresh;
         a held one is left alone."""
         with self._turn:
+            if self._is_closed:
+                raise StoreError("the recall index is closed", where=str(self.path))
             if self._place and _place(self.path) != self._place:
                 self._anew()
             try:

@@ -37,7 +37,7 @@ from reverie.store.paths import DEPTH
 from reverie.store.recall.database import LIKEST, Counts, VectorScores, choose_terms
 from reverie.text.tokens import terms
 from reverie.topics import frontmatter
-from reverie.topics.entry import LOGS, decode_text, is_topic, stem, superseded_by, type_of
+from reverie.topics.entry import LOGS, decode_text, is_topic, stem, superseded_by, type_of, uncut
 from reverie.topics.manifest import HEADER_LINES
 
 FileStamp = tuple[int, int, int, int]
@@ -62,6 +62,7 @@ class FolderScan:
     seen: int = 0
     changed: dict[str, FileStamp] = field(default_factory=dict[str, FileStamp])
     gone: list[str] = field(default_factory=list[str])
+    folders: dict[str, int] = field(default_factory=dict[str, int])
 
 
 KnownFiles = Mapping[str, Mapping[str, FileStamp]]
@@ -76,6 +77,7 @@ def scan(folder: Path, known: KnownFiles) -> FolderScan:
     while pending:
         path, prefix, depth = pending.pop()
         visited.add(prefix)
+        found.folders[path] = folder_time(path)
         here = known.get(prefix, {})
         entries = _entries(path)
         others: list[os.DirEntry[str]] = []
@@ -97,6 +99,14 @@ def scan(folder: Path, known: KnownFiles) -> FolderScan:
             found.gone += [prefix + name for name in here if name not in there]
     found.gone += [p + name for p in known if p not in visited for name in known[p]]
     return found
+
+
+def folder_time(path: str) -> int:
+    """When a folder got, lost or renamed an entry last; 0 where there is none."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def is_text(key: str) -> bool:
@@ -136,6 +146,8 @@ def _entries(path: str) -> list[os.DirEntry[str]]:
         return []
 
 
+FACT = 400
+"""Characters of a memory that may be one fact."""
 CANDIDATES = 100
 MAX_MATCHES = 1_500
 """Texts that the terms of one query may bring up together; the rarest terms go first."""
@@ -154,6 +166,7 @@ class ScoredMemory:
     score: float
     why: RankReasons
     evidence: float = 0.0
+    sentence: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +176,9 @@ class _ScoredRow:
     note: RankedNote
     found: TermMatches
 
-    def told(self, weighed: QueryTerms, speaks: float) -> ScoredMemory:
-        return ScoredMemory(
-            self.id, self.score, explain_note(self.note, weighed, self.found), speaks
-        )
+    def told(self, weighed: QueryTerms, speaks: float, sentence: int = 0) -> ScoredMemory:
+        why = explain_note(self.note, weighed, self.found)
+        return ScoredMemory(self.id, self.score, why, speaks, sentence)
 
 
 class NoteIndex:
@@ -205,6 +217,8 @@ class NoteIndex:
         )
         path = "" if superseded else key.removesuffix(".md")
         texts = (path, name, about, headings(body), body)
+        if is_own_name(body, name, about):  # its first words count no more than its last
+            texts = ("", body, body, "", body)
         row = (made.lastrowid, *(" ".join(terms(text)) for text in texts))
         self._base.execute("INSERT INTO note VALUES (?, ?, ?, ?, ?, ?)", row)
         self._base.execute(
@@ -314,18 +328,18 @@ class NoteIndex:
         """The `k` memories for which most speaks in one of a message's sentences, each with how
         that one's terms were weighed."""
         count = len(asked)
-        found: dict[int, tuple[float, QueryTerms, _ScoredRow]] = {}
-        for query, like in zip(asked, likeness, strict=True):
+        found: dict[int, tuple[float, int, QueryTerms, _ScoredRow]] = {}
+        for n, (query, like) in enumerate(zip(asked, likeness, strict=True)):
             weighed, scored = self._score_candidates(query, exclude, like, count)
             weights = telling(weighed)
             for one in scored:
                 speaks = evidence(one.found, weights, count, one.note.likeness)
                 if one.id not in found or speaks > found[one.id][0]:
-                    found[one.id] = (speaks, weighed, one)
+                    found[one.id] = (speaks, n, weighed, one)
         best = heapq.nsmallest(
-            k, found.values(), key=lambda row: (-row[0], -row[2].score, row[2].id)
+            k, found.values(), key=lambda row: (-row[0], -row[3].score, row[3].id)
         )
-        return [(weighed, one.told(weighed, speaks)) for speaks, weighed, one in best]
+        return [(weighed, one.told(weighed, speaks, n)) for speaks, n, weighed, one in best]
 
     def _score_candidates(
         self,
@@ -387,6 +401,13 @@ class NoteIndex:
             )
             found.update((row[0], row) for row in rows)
         return found.values()
+
+
+def is_own_name(body: str, name: str, about: str) -> bool:
+    """Whether a memory is one fact whose name and description are its own first words."""
+    text = body.strip()
+    names = name, uncut(about)
+    return 0 < len(text) <= FACT and bool(name) and all(text.startswith(one) for one in names)
 
 
 def _plain(text: str) -> str:
