@@ -31,10 +31,12 @@ from reverie.interception.decisions import (
     undecided_lines,
 )
 from reverie.interception.identity import (
+    INSIDE,
     SWITCH,
     Caller,
     caller_of,
     folder_of,
+    is_attended,
     kind_of,
     person_of,
     prompt_of,
@@ -122,7 +124,7 @@ class InterceptionEngine:
     ) -> OutgoingRequest:
         """What goes out; the client's own bytes where anything fails. `client` is the name of one
         that was installed."""
-        if headers.get(SWITCH, "").strip().lower() == "off":
+        if headers.get(SWITCH, "").strip().lower() == "off" or headers.get(INSIDE):
             return self._pass_through(data, "off", "off")
         try:
             asked = await to_thread.run_sync(self._read, form, headers, data, client)
@@ -179,7 +181,15 @@ class InterceptionEngine:
         memory = bool(person or project or self.rules.folder)
         reading = reading_of(headers, client) if self.rules.by_client else "granted"
         return InterceptedRequest(
-            body, caller, kind, prompt_of(body, kind), folder, project, memory, reading
+            body,
+            caller,
+            kind,
+            prompt_of(body, kind),
+            folder,
+            project,
+            memory,
+            reading,
+            is_attended(headers),
         )
 
     def _began(self, caller: Caller) -> str:

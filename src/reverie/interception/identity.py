@@ -31,6 +31,7 @@ ASKING = (CLAUDE_CODE, "x-session-id")
 """Headers of Claude Code and opencode, which ask before they read outside their project."""
 PROJECT = "x-reverie-project"
 USER = "x-reverie-user"
+INSIDE = "x-reverie-inside"  # a request of our own background work
 SWITCH = "x-reverie"
 _FOLDER = re.compile(
     r"(?:^|[\s>])(?:Primary working directory|Working directory|Current working directory|"
@@ -39,6 +40,7 @@ _FOLDER = re.compile(
     re.IGNORECASE,
 )
 _LOOKED_AT = 64 * 1024
+_ALONE = re.compile(r"claude-cli/\S+ \([^)]*\bsdk-|codex_exec/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,11 @@ def caller_of(headers: Mapping[str, str], scope: str = "") -> Caller:
     session = next((headers[name] for name in SESSION if headers.get(name)), "")
     seed = decisions.chain_seed(scope + decisions.credential(headers))
     return Caller(seed, session[:200], headers.get(AGENT, "")[:200])
+
+
+def is_attended(headers: Mapping[str, str]) -> bool:
+    """Whether a person may be there: not in `claude -p`, its SDK or `codex exec`."""
+    return _ALONE.match(headers.get("user-agent", "")) is None
 
 
 def kind_of(body: RequestBody, headers: Mapping[str, str]) -> Kind:

@@ -13,7 +13,9 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -86,6 +88,7 @@ class MirrorOptions:
     learns: bool = True
     is_alone: bool = False  # `own` is the project of every conversation
     memories: Callable[[Project], MemoryStore | None] | None = None
+    note_turn: Callable[..., None] | None = None  # told where a turn or a session has ended
 
     def project_of(self, asked: InterceptedRequest) -> Project:
         """Return the project around a folder; what is a person's is kept in that folder alone."""
@@ -119,9 +122,11 @@ class MirrorSession:
         log: DecisionLog,
         decided: Decided,
         rules: CallRules | None = None,
+        note_turn: Callable[..., None] | None = None,
     ) -> None:
         self._loop = loop
         self.session = session
+        self._note_turn = note_turn
         self._rules = rules
         self.thread = thread
         self.project = project
@@ -162,6 +167,7 @@ class MirrorSession:
         try:
             await self.end_turn()
             await self.session.aclose()
+            await self.note(ended=True)
         except ReverieError:
             return
         finally:
@@ -364,6 +370,13 @@ class MirrorSession:
         if self._over and (asked is None or self._asked is asked):
             self._over = False
             await self.session.record_turn_end()
+            await self.note()
+
+    async def note(self, *, ended: bool = False) -> None:
+        """Tell whoever learns later that there is more."""
+        if self._note_turn is not None:
+            with suppress(ReverieError, OSError):
+                await to_thread.run_sync(partial(self._note_turn, ended=ended))
 
     async def unanswered(self) -> None:
         """The request came to nothing."""

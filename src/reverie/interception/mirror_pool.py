@@ -172,7 +172,23 @@ class MirrorPool:
         if opened.memories is not None:
             found = ProjectRules(opened.memories, project.root, project.cwd, project.user_home)
             rules = CallRules(found, opened.id)
-        return MirrorSession(loop, opened, asked.main, asked.folder, self._log, self.decided, rules)
+        learns = opened.memories is not None and (
+            opened.interactive or project.flags.on("extract_noninteractive")
+        )
+        note = self._rules.note_turn
+        path = opened.library.path / f"{opened.id}.jsonl"
+        return MirrorSession(
+            loop,
+            opened,
+            asked.main,
+            asked.folder,
+            self._log,
+            self.decided,
+            rules,
+            partial(note, project, path, asked.caller.session or opened.id)
+            if note and learns
+            else None,
+        )
 
     async def _open_session(
         self, project: Project, asked: InterceptedRequest, session: str
@@ -189,7 +205,7 @@ class MirrorPool:
             when_added=(),
             before_a_request=(),
             memories=memories,
-            interactive=rules.learns,
+            interactive=rules.learns and asked.attended,
         )
         if session:
             try:

@@ -236,6 +236,7 @@ class InterceptedRequest:
     project: str = ""  # the folder that the client works in, where it is known
     memory: bool = True  # whether anything is told and learned
     reading: Reading = "granted"  # whether the client may read what left
+    attended: bool = True  # whether a person may be there
 
     @property
     def tenant(self) -> str:

@@ -19,6 +19,7 @@ from typing import Literal
 
 import anyio
 
+from reverie.clients.background import background_facts, describe_background
 from reverie.clients.files import ClientSettings
 from reverie.clients.plugin import is_outdated
 from reverie.clients.proxy_address import ProxyAddress, known_token, object_in, proxy_status
@@ -28,10 +29,12 @@ from reverie.errors import PathRefused, ReverieError
 from reverie.memory.values import list_memories
 from reverie.observer import SystemClock
 from reverie.providers.anthropic import AnthropicModel
+from reverie.providers.cli import agent_facts
+from reverie.providers.cli_programs import PROGRAMS
 from reverie.providers.connection import install_command
 from reverie.providers.costs import dollars, money
 from reverie.providers.openai import OpenAIModel
-from reverie.providers.selection import model_for
+from reverie.providers.selection import AGENT, model_for
 from reverie.reports import home_files
 from reverie.session.budget import Budget, days
 from reverie.session.library import SessionLibrary, holder
@@ -39,6 +42,7 @@ from reverie.session.open_memory import find_memory
 from reverie.settings.schema import read_object
 from reverie.settings.sources import settings_places
 from reverie.store import home as places
+from reverie.store.agent_ledger import AgentLedger
 from reverie.store.files import Folder
 from reverie.store.journal import BadLine, Journal, LineFault
 from reverie.store.lock import FileLock
@@ -184,6 +188,31 @@ def _check_model(model: AnthropicModel | OpenAIModel | EmbeddedModel) -> Check:
     cost = None if reply.usage is None else dollars(model.name, reply.usage)
     paid = "" if model.capabilities.free or cost is None else f", for {money(cost)}"
     return Check("trial", "ok", f"{model.name} answered{paid}: {line(reply.text, 60)}")
+
+
+def _agent(examined: DoctorRun) -> Iterator[Check]:
+    """The user's agent program, where it may learn: version, flags, login, pause."""
+    place = examined.place
+    facts = background_facts(place)
+    yield from (Check("background", "ok", line) for line in describe_background(facts))
+    named = str(facts["model"]).removeprefix(AGENT).partition("/")[0]
+    usable = True
+    for name in PROGRAMS if named == "auto" else filter(PROGRAMS.__contains__, [named]):
+        found = agent_facts(PROGRAMS[name], place.environ, place.settings)
+        said = f"{name}: {found.version} at {found.path}" if found.path else f"{name}: not found"
+        why = f", does not know {', '.join(found.missing)}" if found.missing else ""
+        why += "" if found.logged_in or not found.path else ", not logged in"
+        good = bool(found.path) and not why
+        usable = usable and good
+        state: CheckState = "ok" if good else "note" if named == "auto" else "problem"
+        do = "" if good else f"Install or update {name}, and log in; until then rules learn"
+        yield Check("background", state, f"{said}{why or ', logged in' * good}", do)
+    if facts["paused"]:
+        ends = examined.fix and usable
+        if ends:
+            AgentLedger(place.home).resume()
+        what = f"The agent program is {facts['paused']}"
+        yield Check("background", "fixed" if ends else "problem", what, "" if ends else FIX)
 
 
 # --- home
@@ -390,6 +419,7 @@ _CHECKS: dict[str, Callable[[DoctorRun], Iterator[Check]]] = {
     "sqlite": _sqlite,
     "extras": _extras,
     "model": _model,
+    "background": _agent,
     "home": _home,
     "rights": _rights,
     "temporary": _temporary,

@@ -72,7 +72,7 @@ def run(dry_run: bool, model: str, everything: bool, as_json: bool, project: Pro
     """Start a dream now, unless another one is running."""
     from reverie.apps.cli.chat import model_named
 
-    chosen = model_named(project, model)
+    chosen = model_named(project, model, background=True)
     if not everything and not project.flags.on("dream"):
         from reverie.session.dream.schedule import OFF
 

@@ -110,6 +110,7 @@ def proxy(
     with extra("proxy", "The proxy cannot serve"):
         from reverie.apps.proxy.policies import Upstreams
         from reverie.apps.proxy.server import run, upstreams_of
+    from reverie.clients.background import note_turn as background_notes
     from reverie.interception.engine import CHARACTERS, EngineOptions
     from reverie.interception.mirror import MirrorOptions
 
@@ -121,7 +122,9 @@ def proxy(
     given = upstreams_of(upstream, upstream_openai)
     upstreams = Upstreams(*(kept.get(api) or given.base(api) for api in ("anthropic", "openai")))
     remembers = memory == "on" and not record
-    shadows = MirrorOptions(own, _worker(background), _tell, memory=remembers)
+    note_turn = background_notes if background == "embedded" else None
+    worker = _worker(background)
+    shadows = MirrorOptions(own, worker, _tell, memory=remembers, note_turn=note_turn)
     characters = sys.maxsize if policy == "off" else CHARACTERS
     seal = _seal(policy or "collapse")
     rules = EngineOptions(

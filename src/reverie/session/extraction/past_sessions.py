@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 from anyio import to_thread
@@ -201,7 +202,10 @@ async def learn(
     source = replace(ground.source, session=past.session, note=f"learned from {past.program}")
     ground = replace(ground, source=source)
     done = LearnResult(past.session, past.file)
-    seen = await to_thread.run_sync(last_learned_message, ground.memories, past)
+    model = ground.world.model
+    by_rules = model is not None and model.capabilities.rules
+    look = partial(last_learned_message, ground.memories, past, by_rules=by_rules)
+    seen = await to_thread.run_sync(look)
     todo = lessons(past.entries, seen)
     done.turns = sum(one.turns for one in todo)
     for number, lesson in enumerate(todo):
@@ -214,7 +218,7 @@ async def learn(
         if not finished:
             break
         if not ground.dry:
-            await to_thread.run_sync(_note, ground.memories, past, lesson.last)
+            await to_thread.run_sync(_note, ground.memories, past, lesson.last, by_rules)
     step(len(todo), len(todo))
     return done
 
@@ -271,26 +275,29 @@ def _view(lesson: TurnBatch, past: PastSession, head: HeadSet) -> View:
 # --- what was learned already
 
 
-def last_learned_message(memories: MemoryStore, past: PastSession) -> str:
-    """The last message of a session that was gone through, or "": by us, or as it went on."""
+def last_learned_message(memories: MemoryStore, past: PastSession, *, by_rules: bool) -> str:
+    """The last message of a session that was gone through, or "": by us, or as it went on. What
+    rules alone went through, a model has not."""
     try:
         lines = memories.beside.read(LEARNED).splitlines()
     except NotFound:
         lines = []
-    last = ""
+    seen = set[str]()
     for line in lines:
         try:
             value = cast("dict[str, Any]", json.loads(line))
-            if value["session"] == past.session:
-                last = str(value["last"])
+            if value["session"] == past.session and (by_rules or "rules" not in value):
+                seen.add(str(value["last"]))
         except (ValueError, KeyError, TypeError):
             continue
+    last = next((one.id for one in reversed(past.entries) if one.id in seen), "")
     if last:
         return last
     known = fold_entries(past.entries).extracted
     return known.last if known else ""
 
 
-def _note(memories: MemoryStore, past: PastSession, last: str) -> None:
-    line = dump({"session": past.session, "last": last})
+def _note(memories: MemoryStore, past: PastSession, last: str, by_rules: bool) -> None:
+    known = {"session": past.session, "last": last}
+    line = dump({**known, "rules": True} if by_rules else known)
     memories.beside.append_line(LEARNED, line.encode())
