@@ -127,8 +127,8 @@ async def test_a_part_keeps_what_was_said_before_a_change_and_after_a_failure():
         ("Let me look.", "Edit", {"file_path": "/c.py"}, False),
     ]
     for n, (text, tool, given, failed) in enumerate(said):
-        given = {**given, "new_string": "b"} if tool == "Edit" else given
-        await going.answer((text_block(text), call(tool, f"t{n}", **given)))
+        written = {"new_string": "b"} if tool == "Edit" else {}
+        await going.answer((text_block(text), call(tool, f"t{n}", **given, **written)))
         await going.add(tool_result(f"t{n}", "fatal: locked", failed=failed), origin="tool")
     part = await folded_commands(going, [])
     kept = [line for line in part.split("\n") if line.startswith("- ")]

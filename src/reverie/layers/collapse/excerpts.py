@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 ITEM = 72  # characters of a list item in a cut answer
 ITEM_SHARE = 25  # characters of the limit for each item that is kept even where it passes it
-LISTED, PROSE, CODE = range(3)  # what of a cut answer is kept first
-_ITEM = re.compile(r"(?:\(?(?:\d{1,2}|[A-Za-z])[.):]|[-*+•])[ \t]|\*\*|\|")
+COUNTED, LISTED, PROSE, CODE = range(4)  # what of a cut answer is kept first
+_COUNTED = re.compile(r"\*{0,2}\(?(?:\d{1,2}|[A-Za-z])[.):]\*{0,2}[ \t]")  # as people choose by
+_ITEM = re.compile(r"[-*+•][ \t]|\*\*|\|")
 _HEADING = re.compile(r"#{1,6}[ \t].*|\*\*[^*]+\*\*:?|[^|`]{1,80}:\**")
 _SENTENCE = re.compile(r"(?<=[.!?])[ \t]+|(?<=[。！？])")
 _CLAUSE = re.compile(r"(?<!\d)[,;.!?)。，；][*_`\"']*(?=\s)|(?=\s\()")
@@ -33,12 +34,12 @@ def excerpt(text: str, limit: int) -> str:
     kept: set[int] = set()
     for n in sorted(range(len(rows)), key=lambda n: (n not in ends, rows[n][0], n)):
         limit -= len(rows[n][1])
-        if limit >= 0 or n in ends or (rows[n][0] == LISTED and len(kept) < free):
+        if limit >= 0 or n in ends or (rows[n][0] <= LISTED and len(kept) < free):
             kept.add(n)
     out, before = "", 0
     for n in sorted(kept):
         gap = " …" if n > before + 1 and not out.endswith("…") else ""
-        sign = "\n" if LISTED in (rows[n][0], rows[before][0]) else " "
+        sign = "\n" if min(rows[n][0], rows[before][0]) <= LISTED else " "
         out, before = f"{out}{gap}{sign}{rows[n][1]}", n
     return out.strip()
 
@@ -54,10 +55,11 @@ def _rows(text: str, limit: int) -> Iterator[tuple[int, str]]:
             heading = heading if len(heading) < ITEM else ""
             heading += clause(row.strip("#*:. \t"), ITEM) + ": "
         elif row.strip("|-:=* \t"):
-            kind = CODE if code else LISTED if _ITEM.match(row) else PROSE
+            kind = LISTED if _ITEM.match(row) else PROSE
+            kind = CODE if code else COUNTED if _COUNTED.match(row) else kind
             for part in filter(None, _SENTENCE.split(row) if kind == PROSE else [row]):
                 shown = shorten(part, limit) if kind == PROSE else clause(part, ITEM)
-                yield (LISTED if heading else kind), heading + shown
+                yield (COUNTED if heading else kind), heading + shown
                 heading = ""
     if heading:
         yield PROSE, heading

@@ -87,14 +87,8 @@ class _LineBuilder:
         self.width = settings.collapse_line
         self.bytes = settings.text_bytes_per_token
         self.said: set[str] = set()
-        self.known = "\n".join(
-            [  # what stands in full beside the calls: nothing in it is named again
-                p.block.get("text")
-                for i in items
-                if i.role == "user" and not i.results
-                for p in i.pieces
-            ]
-        )
+        said = [p.block for i in items if i.role == "user" for p in i.pieces]
+        self.known = texts(said)  # stands in full beside the calls: no name in it is given again
         self.results = {
             piece.block.call: piece.block
             for item in items
@@ -143,7 +137,7 @@ class _LineBuilder:
                 if replied:
                     yield of_assistant(text, reference(item.id), None)
                 elif item.calls:
-                    yield in_passing(text)
+                    yield f"- {one_line(text, SAID)}"  # the call's reference opens it
                 else:
                     yield of_assistant(text, reference(item.id))
             elif block.type == "tool_use":
@@ -384,11 +378,6 @@ def of_assistant(text: str, reference: str, limit: int | None = SAID) -> str:
     """An answer, with its lines; over the limit an excerpt."""
     shown = text if limit is None else excerpt(text, limit)
     return f"<assistant {reference}>{told_apart(shown)}</assistant>"
-
-
-def in_passing(text: str, limit: int = SAID) -> str:
-    """What was said beside a call, on one line; the call's reference opens it."""
-    return "- " + one_line(text, limit)
 
 
 def texts(blocks: Sequence[Block]) -> str:
