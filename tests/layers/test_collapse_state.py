@@ -81,7 +81,7 @@ async def test_what_failed_and_went_well_later_says_so_and_each_command_has_its_
     part = await folded_commands(going, ran)
     npm = f"Bash npm test (Tests: 2 failed 5 passed) {reference('b6')} 00:16"
     assert f"Failed: Bash make test (Exit code 2: 3 failed 1 passed) later ok, {npm}.\n" in part
-    assert f"go test ./... passed: all 2 packages ok {reference('b7')} 00:16; " in part
+    assert f"go test ./... passed: 2 packages ok {reference('b7')} 00:16; " in part
     assert f"make test passed: 4 passed {reference('b3')} 00:16.\n" in part
     pushed = "pushed 0b2b3c4..1a2b3c4 to main"
     assert f"Commits and pushes: commit 1a2b3c4 on main: Keep the size; {pushed}.\n" in part
@@ -94,6 +94,20 @@ async def folded_commands(going: Running, ran: list[tuple[str, str, str, bool]])
         await going.add(tool_result(ident, text, failed=bad), origin="tool")
     await going.rounds(["more " * 100] * 40, "go on")
     return next(s for s in going.seals() if s.reason == FOLDED).by[0].blocks[-1].text
+
+
+async def test_success_of_another_file_or_command_is_not_a_later_ok():
+    going = Running(SMALL)
+    await going.add(text_block("go"))
+    for folder, failed in (("one", True), ("two", False)):
+        await going.answer((call("Read", folder, file_path=f"/srv/{folder}/x.go"),))
+        await going.add(tool_result(folder, "File does not exist.", failed=failed), origin="tool")
+    test = "go test ./cmd/some/long/package/path/cli -run "
+    ran = [("b1", f"{test}TestA", "Exit code 1\n--- FAIL: TestA", True)]
+    part = await folded_commands(going, [*ran, ("b2", f"{test}TestB", "ok  \tcli\t0.1s", False)])
+    assert "Failed: Read x.go (File does not exist) r:" in part
+    assert "(Exit code 1: --- FAIL: TestA) r:" in part
+    assert "later ok" not in part
 
 
 async def test_a_part_tells_what_is_not_committed_and_not_pushed():

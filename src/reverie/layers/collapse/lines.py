@@ -266,7 +266,7 @@ def run_verdict(text: str, *, bad: bool = False) -> str:
         return f"failed: {one_line((failing or found)[-1], RUN)}"
     packages = len(_PACKAGE.findall(text))
     many = packages > 1 and _PACKAGE.match(found[-1])
-    return f"passed: {f'all {packages} packages ok' if many else one_line(found[-1], RUN)}"
+    return f"passed: {f'{packages} packages ok' if many else one_line(found[-1], RUN)}"
 
 
 def _run_lines(text: str) -> tuple[list[str], list[str]]:

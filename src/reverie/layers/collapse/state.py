@@ -37,6 +37,7 @@ SAID = (12, 6)  # of these, in a part and in joined ones
 SAYS = 6  # words from which what was said beside a call says something
 REFERENCES = 3  # on a line, at most
 SUBJECTS = 14  # lines of calls in a part, at most
+COMMAND = 400  # characters by which two commands are the same
 SUBJECT = 40  # characters of what a command or search was asked
 CALLS = "[Calls by what they touched, the newest reference last: * changed it, ! failed]"
 _WRITES = frozenset(
@@ -44,6 +45,7 @@ _WRITES = frozenset(
 )
 _PATCHED = re.compile(r"(?m)^\*\*\* (?:Add|Update|Delete) File: (.{1,300})$")
 _OUTPUT = re.compile(r"\s*\d?>&?\s*\S+|\s*(?<!\|)\|(?!\|)[^&;\n]*")  # where a command's output goes
+_SHOWN = re.compile(r"\s*2>&1|\s*\|\s*(?:head|tail)\b[^&|;\n]*")  # how much of it is shown
 _TAG = re.compile(r"</?tool_use_error>")
 _TELLING = re.compile(r"[^\W\d_]{5,}")
 
@@ -55,8 +57,8 @@ class PartState:
         self.joined = joined
         self.made: dict[str, list[Block]] = {}  # calls, by message
         self.bad: set[str] = set()  # calls that failed
-        self._failed: dict[str, list[str]] = {}  # what failed, with a mark for each time
-        self._why: dict[str, str] = {}  # the line that tells it
+        self._failed: dict[tuple[str, str], list[str]] = {}  # with a mark for each time
+        self._why: dict[tuple[str, str], str] = {}  # the line that tells it
         self._changed: dict[str, None] = {}
         self._fresh: dict[str, None] = {}  # of these, since the last commit
         self._beside: dict[str, tuple[str, str]] = {}  # what was said, by what it was about
@@ -91,9 +93,9 @@ class PartState:
         """Keep what was said beside calls, the newest of each file: before a change or a commit,
         after a failure, or at some length."""
         inputs = [b.value.get("input") for b in made]
-        commits = ["git" for g in inputs if isinstance(g, dict) and "git commit" in str(g)]
-        about = [*[path for g in inputs for path in written_paths(g)], *commits, trouble]
-        about += [ident] if len(text) > 2 * WHY else []
+        commits = any("git commit" in str(g.get("command")) for g in inputs if isinstance(g, dict))
+        about = [path for g in inputs for path in written_paths(g)]
+        about += ["git" * commits, trouble, ident * (len(text) > 2 * WHY)]
         key = next(filter(None, about), "")
         if made and key and len(text.split()) >= SAYS:
             self._beside.pop(key, None)
@@ -172,7 +174,7 @@ class PartState:
         for about, times in shown:
             count = f" ({len(times)})" if len(times) > 1 else ""
             why = f" ({self._why[about]})" if self._why.get(about) else ""
-            yield f"{about}{why} {times[-1]}{count}"
+            yield f"{about[0]}{why} {times[-1]}{count}"
         if others := sum(map(len, list(self._failed.values())[:-LISTED])):
             yield f"{others} others"
 
@@ -270,22 +272,22 @@ def written_paths(given: Json) -> list[str]:
     return [path.strip() for patch in patches for path in _PATCHED.findall(patch)]
 
 
-def subject(call: Block) -> str:
+def subject(call: Block, width: int = SUBJECT) -> str:
     """What a call was about: its path; else its tool and the first words of what was asked."""
     given = call.value.get("input")
     if path := path_of(given):
         return path
     first = next(iter(given.values()), "") if isinstance(given, dict) else ""
-    told = _OUTPUT.sub("", first) if is_command(call) and isinstance(first, str) else first
-    told = one_line(told if isinstance(told, str) else text_of(told), SUBJECT)
+    told = one_line(_SHOWN.sub("", first if isinstance(first, str) else text_of(first)), width)
     return f"{call.get('name')} {told}".rstrip()
 
 
-def _about(call: Block) -> str:
-    """What failed: the tool and its file, or the command; without the signs that part a list."""
+def _about(call: Block) -> tuple[str, str]:
+    """What failed, as it is shown, without the signs that part a list: the tool and its file, or
+    the command; and as it is known again."""
     path = path_of(call.value.get("input"))
-    about = f"{call.get('name')} {path.rpartition('/')[2]}" if path else subject(call)
-    return _unparted(about)
+    shown = f"{call.get('name')} {path.rpartition('/')[2]}" if path else subject(call)
+    return _unparted(shown), path or subject(call, COMMAND)
 
 
 def _reason(text: str) -> str:
