@@ -5,7 +5,8 @@ The recall index of one project, kept up to date beside its use.
 A look searches at once where bringing the index up to date takes long, and afterwards where it
 is quick: small memories are always seen as they are, large ones as they were a turn ago. The
 index lies with the project's transcripts and may be deleted at any time. Its file is open while
-it is used and no longer. Closed is closed: a look that comes late does not open it again.
+it is used and no longer, that of a large memory until `close`: to learn anew what it knows takes
+longer than a look. Closed is closed: a look that comes late does not open it again.
 
 With a model of meaning in this process, every look asks it; texts get their vectors beside looks.
 """
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
 LOOKED = 20
 """Memories of a turn that are looked at closely."""
+LARGE = 5_000
+"""Memories from which on the file of the index stays open."""
 QUICK = 0.01
 """Seconds that bringing the index up to date may take in front of a search."""
 
@@ -116,7 +119,8 @@ class MemoryIndex:
             self._rest()
 
     def _rest(self) -> None:
-        if self._index is not None and not self._users and not self._looking:
+        used = self._users or self._looking or self._seen >= LARGE
+        if self._index is not None and not used:
             self._index.close()
             self._index = None
 
