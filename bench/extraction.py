@@ -2,11 +2,11 @@
 
 Each session is walked turn by turn, the memory folder growing as it would. As in the product, a
 turn is looked at once it was answered: with everything the agent said up to the next typed turn.
-The extraction is asked until it stops calling tools, and its calls are carried out on files in
-memory. A turn counts as saved if its run wrote a topic file: saves and labels are matched by
-turn, their types are compared apart. Junk is a save on a turn that the labels call the task, the
-code, a recipe, an instruction file's, a secret or a duplicate. Corrections are not looked for: how
-many of them are saved all the same is told without a limit. Intervals are Wilson's, 95 %.
+Its answer is read as the product reads it. A turn counts as saved if its run wrote a topic file:
+saves and labels are matched by turn, their types are compared apart. Junk is a save on a turn that
+the labels call the task, the code, a recipe, an instruction file's, a secret or a duplicate.
+Corrections are not looked for: how many of them are saved all the same is told without a limit.
+Intervals are Wilson's, 95 %.
 
 The rules were made with the half `tune` and the unlabelled turns of LoCoMo in sight and without
 the texts of `test`, but for seven turns of one session that were seen before the rules stood; so
@@ -33,11 +33,11 @@ from bench.figures import HERE, ROOT_SHARED, Figure, Row, at_least, at_most
 from bench.labels import HALVES, Labelled, Turn, locomo, recorded, sessions, spoken, typed
 from reverie.embedded import answer_extraction
 from reverie.secrets import scan
+from reverie.session import written_files
 from reverie.topics import INDEX, TopicFile
 from reverie.transcript import (
     EMPTY,
     AssistantMessage,
-    Block,
     Entry,
     ExtractTask,
     HeadSet,
@@ -46,7 +46,6 @@ from reverie.transcript import (
     UserMessage,
     View,
     apply,
-    block_of,
     text_block,
 )
 from reverie.wire import render
@@ -54,8 +53,6 @@ from reverie.wire import render
 SYNTHETIC = HERE / "labels" / "synthetic.jsonl"
 CORRECTIONS = HERE / "labels" / "synthetic_corrections.jsonl"
 FOLDER = "/memory"
-ROUNDS = 5
-TOOLS = json.dumps([{"name": name, "input_schema": {}} for name in ("Read", "Write", "Edit")])
 JUNK = ("task", "code", "recipe", "instruction_file", "secret", "duplicate")
 RULES = ("correction", "standing_instruction")
 PRECISION = 0.9
@@ -64,36 +61,9 @@ MAX_JUNK = 0.05
 
 @dataclass
 class Files:
-    """A memory folder as texts, and the three tools on it."""
+    """A memory folder as texts."""
 
     texts: dict[str, str] = field(default_factory=dict)
-    read: set[str] = field(default_factory=set)
-    written: list[str] = field(default_factory=list)
-
-    def run(self, name: str, given: dict[str, Any]) -> tuple[str, bool]:
-        key = str(given["file_path"]).removeprefix(f"{FOLDER}/")
-        old = self.texts.get(key)
-        if name == "Read":
-            if old is None:
-                return "there is no such file", False
-            self.read.add(key)
-            rows = old.splitlines()
-            return "\n".join(f"{n:6d}\t{row}" for n, row in enumerate(rows, 1)), True
-        if old is not None and key not in self.read:
-            return "the file was not read yet", False
-        if name == "Write":
-            return self.put(key, str(given["content"]))
-        gone = str(given["old_string"])
-        if old is None or old.count(gone) != 1:
-            return "old_string is not in the file once", False
-        return self.put(key, old.replace(gone, str(given["new_string"])))
-
-    def put(self, key: str, text: str) -> tuple[str, bool]:
-        self.texts[key] = text
-        self.read.add(key)
-        if key != INDEX:
-            self.written.append(key)
-        return "written", True
 
     def known(self) -> tuple[KnownMemory, ...]:
         found = [TopicFile(k, t.encode()) for k, t in self.texts.items() if k != INDEX]
@@ -106,7 +76,6 @@ class Outcome:
 
     types: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
-    rounds: int = 0
 
 
 def put(view: View, record: Record, at: float = 0.0, ident: str = "") -> View:
@@ -115,29 +84,13 @@ def put(view: View, record: Record, at: float = 0.0, ident: str = "") -> View:
 
 
 def extracted(view: View, files: Files, task: ExtractTask) -> Outcome:
-    """Rounds of extraction over a conversation, until no tool is called."""
+    """What one extraction over a conversation saves."""
     given = replace(task, folder=FOLDER, memories=files.known())
-    files.read.clear()
-    files.written.clear()
     view = put(view, UserMessage((text_block("Write what is worth keeping."),), "instruction"))
-    rounds = 0
-    while rounds < ROUNDS:
-        rounds += 1
-        blocks = tuple(answer_extraction(replace(render(view), task=given)))
-        calls = [block for block in blocks if block.type == "tool_use"]
-        if not calls:
-            break
-        view = put(view, AssistantMessage(blocks))
-        view = put(view, UserMessage(tuple(result(files, call) for call in calls), "tool"))
-    kept = [TopicFile(key, files.texts[key].encode()) for key in dict.fromkeys(files.written)]
-    return Outcome(tuple(one.type for one in kept), tuple(one.text for one in kept), rounds)
-
-
-def result(files: Files, call: Block) -> Block:
-    value = call.value["input"]
-    text, good = files.run(call.get("name"), value if isinstance(value, dict) else {})
-    made = {"type": "tool_result", "tool_use_id": call.get("id"), "content": text}
-    return block_of(made if good else {**made, "is_error": True})
+    (block,) = answer_extraction(replace(render(view), task=given))
+    kept = [TopicFile(*one) for one in written_files(block.get("text"))]
+    files.texts |= {one.key: one.text for one in kept}
+    return Outcome(tuple(one.type for one in kept), tuple(one.text for one in kept))
 
 
 def walk_sessions(shared: Path) -> dict[str, Outcome]:
@@ -178,7 +131,7 @@ def _spoken(turn: Turn, mine: bool) -> Record:
 def walk(said: Iterable[tuple[str, Entry, bool]]) -> dict[str, Outcome]:
     """A conversation from its beginning: its messages, and which of them are looked at, each once
     the next comes or the conversation ends."""
-    view, files, since = put(EMPTY, HeadSet("embedded", "[]", TOOLS)), Files(), ""
+    view, files, since = put(EMPTY, HeadSet("embedded")), Files(), ""
     out: dict[str, Outcome] = {}
     turn: tuple[str, Entry] | None = None
     for ident, entry, counts in (*said, ("", None, True)):
@@ -272,7 +225,7 @@ def synthetic(path: Path = SYNTHETIC) -> list[dict[str, Any]]:
 
 
 def one_case(row: dict[str, Any]) -> Outcome:
-    view = put(EMPTY, HeadSet("embedded", "[]", TOOLS))
+    view = put(EMPTY, HeadSet("embedded"))
     if row.get("before"):
         view = put(view, UserMessage((text_block("go on"),)))
         view = put(view, AssistantMessage((text_block(row["before"]),)))
@@ -399,8 +352,6 @@ def measure(out: Path) -> Iterator[Figure | Row]:
     )
     leaked = secrets_in(everything.values())
     yield "secrets in what was written", str(leaked), "0", leaked == 0
-    most = max(one.rounds for one in everything.values())
-    yield "rounds, at most", str(most), f"{ROUNDS}", most <= ROUNDS
     head = ["# Judged differently", "", "| half | turn | label | answer |", "|---|---|---|---|"]
     page = "\n".join([*head, *disagreements([*talk, *lives], everything)]) + "\n"
     (out / "extraction-disagreements.md").write_text(page, encoding="utf-8")

@@ -218,6 +218,7 @@ PARTS = (
     Part("mcp", "Through MCP", ("apps:measure_mcp",)),
     Part("live", "The recorded course", ("live",)),
     Part("young", "A young project", ("recall:measure_young",), 10),
+    Part("first_prompt", "The first prompt", ("recall:measure_first",), 3, False),
     Part(
         "growth",
         "As the work grows × 10 and × 100",

@@ -55,7 +55,9 @@ from bench.live_record import (
 from bench.prepared import ENVIRON, Home, words_of
 from reverie.agent import Agent, AgentOptions, open_agent
 from reverie.errors import ReverieError
+from reverie.models import named
 from reverie.providers import model_for
+from reverie.providers.selection import AGENT
 from reverie.session import run_turn, weight
 from reverie.settings import DEFAULTS
 from reverie.text import commands
@@ -397,7 +399,8 @@ def main(arguments: Sequence[str]) -> int:
     environ = dict(os.environ)
     if given.url:
         environ |= {"ANTHROPIC_BASE_URL": given.url, "OPENAI_BASE_URL": given.url}
-    model = model_for(given.model, environ)
+    agent = given.model.startswith(AGENT)
+    model = named(given.model) if agent else model_for(given.model, environ)
     if model is None:
         print("no model is configured: name one with --model, and set its key", file=sys.stderr)
         return 2

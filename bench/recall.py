@@ -28,6 +28,7 @@ import shutil
 import sqlite3
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,7 +41,7 @@ import anyio
 
 import reverie
 from bench import recall_data as data
-from bench.figures import QUICK, ROOT_SHARED, Figure, Row, against_peers, at_least, at_most
+from bench.figures import HERE, QUICK, ROOT_SHARED, Figure, Row, against_peers, at_least, at_most
 from bench.growth import grown
 from bench.peers import environment
 from bench.prepared import Home, Note, stands
@@ -250,7 +251,8 @@ def _note(number: int, one: Any) -> Note:
 
 
 SIZES = ((1_000, 0.010), (10_000, 0.010), (100_000, 0.100))
-PROMPTED = 10_000
+PROMPTED = {10_000: 0.025, 100_000: 0.060}
+"""Files, and the seconds of CPU that a message of sixty words may take among them."""
 A_FOLDER = 1_000
 QUERIES = 200
 WORDS = 20_000
@@ -281,13 +283,75 @@ def at_size(
     with RecallIndex.open(base / "recall.sqlite3") as index:
         builds[count] = timed(lambda: index.refresh(folder))
         yield from querying(index, folder, count, goal, vocabulary, medians)
-        if count == PROMPTED:
-            yield from prompting(index, count, vocabulary, None, 0.030)
-            model = minilm()
+        if count in PROMPTED:
+            yield from prompting(index, count, vocabulary, None, PROMPTED[count])
+            model = minilm() if count == min(PROMPTED) else None
             if model is not None:
                 model = with_vectors(index, model)
                 yield from prompting(index, count, vocabulary, model, 0.050)
         yield from refreshing(index, folder, count)
+
+
+# The first prompt of a session
+
+
+FIRST = 40
+LOOK = 0.008
+BUSY = "while True: pass"
+CHILD = """
+import sys, time
+from pathlib import Path
+import anyio
+from bench.prepared import Home
+from reverie.session import open_session
+from reverie.wire import user
+home = Home(Path(sys.argv[1]))
+async def main():
+    with home.memories() as memories:
+        async with open_session(
+            home.project, model="bench", home=home.home, environ={"HOME": str(home.base)},
+            memories=memories,
+        ) as session:
+            await anyio.sleep(float(sys.argv[2]))
+            began = time.process_time()
+            await session.add(user("How do we deploy staging with argocd again?"))
+            request = await session.prepare()
+            print("argocd app sync" in request.body(), time.process_time() - began)
+anyio.run(main)
+"""
+
+
+def measure_first(out: Path) -> Iterator[Figure | Row]:
+    """Whether a clear memory is in a session's first request, each time in a process of its own,
+    with one busy process more than there are cores; and what that took where it is quiet."""
+    del out
+    vocabulary = Vocabulary(random.Random(7))
+    body = "Deploy staging with argocd app sync; never with kubectl apply."
+    notes = [Note("deploy.md", "project", "Deployment to staging", body, body)]
+    for n in range(60):
+        name = vocabulary.text(4, 20)
+        notes.append(Note(f"other_{n}.md", "project", name, name, vocabulary.text(60, 20)))
+    with tempfile.TemporaryDirectory() as name:
+        Home(Path(name)).save(notes)
+        warm = [float(asked_first(name, 0.5)[1]) for _ in range(5)]
+        busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(os.cpu_count() or 1)]
+        busy.append(subprocess.Popen([sys.executable, "-c", BUSY]))
+        try:
+            found = sum(asked_first(name, 0.0)[0] == "True" for _ in range(FIRST))
+        finally:
+            for one in busy:
+                one.kill()
+                one.wait()
+    what = "a clear memory in the first prompt, one busy process more than cores"
+    yield Figure("first.prompt", what, found, FIRST, "all", "higher", n=FIRST)
+    what = "the first prompt of a session that is warm, from message to request: CPU, median"
+    yield at_most("first.cpu", what, 1000 * statistics.median(warm), 1000 * LOOK, "ms", len(warm))
+
+
+def asked_first(folder: str, pause: float) -> list[str]:
+    line = [sys.executable, "-c", CHILD, folder, str(pause)]
+    done = subprocess.run(line, capture_output=True, text=True, check=True, cwd=HERE.parent)
+    return done.stdout.split()
 
 
 class Vocabulary:
@@ -445,7 +509,7 @@ def refreshing(index: RecallIndex, folder: Path, count: int) -> Iterator[Figure]
         told.append(timed(lambda: index.refresh(folder, paths=[key])))
     middle = statistics.median(told)
     what = f"{count:,} files: a refresh when the path is told, in that walk"
-    bound = 0.1 if count >= PROMPTED else 1.0
+    bound = 0.1 if count in PROMPTED else 1.0
     yield at_most(f"speed.told.{count}", what, middle / walk, bound, "x", 20)
 
 

@@ -88,6 +88,31 @@ def conversation(rounds: int, lines: int) -> list[dict[str, Any]]:
     return [{"role": "user", "content": "Find it."}, *rows]
 
 
+def words(count: int) -> list[dict[str, Any]]:
+    """So many messages without a call, the user's first and last."""
+    speakers = ("user", "assistant")
+    return [{"role": speakers[n % 2], "content": f"Go on with {n}."} for n in range(count)]
+
+
+@pytest.mark.parametrize("count", [8_001, 100_001])
+def test_a_conversation_of_very_many_messages(home: Path, tmp_path: Path, count: int) -> None:
+    """It holds up no other client, and above a bound it passes unread."""
+    body = {"model": "claude-opus-5-5", "max_tokens": 100, "tools": [READ]}
+    headers = {"x-reverie-project": str(tmp_path)}
+    with standing(home, rest=0.05) as (upstream, proxy):
+        proxy.post(PATHS["messages"], {**body, "messages": words(1)}, headers)
+        with watched_steps() as slow:
+            long = {**body, "messages": words(count)}
+            found = [proxy.post(PATHS["messages"], long, headers) for _ in range(2)]
+            assert [one.status_code for one in found] == [200, 200]
+        said = [one.text for one in proxy.notices if "more than 20,000 parts" in one.text]
+    is_read = count < 20_000
+    assert found[1].headers["x-reverie"].startswith("stored=" if is_read else "passed")
+    assert len(said) == (0 if is_read else 1), "it is said once"
+    assert len(upstream.requests[-1].messages) == count
+    assert not slow, slow
+
+
 @pytest.mark.parametrize(("rounds", "lines"), [(20, 60), (400, 60), (600, 2)])
 def test_a_long_conversation_through_the_proxy(home: Path, rounds: int, lines: int) -> None:
     talk = conversation(rounds, lines)

@@ -608,6 +608,7 @@ STARTERS = {
     "programs.py": "the one that starts programs",
     "toolbox/supervisor.py": "becomes the command that `programs` started it for",
     "toolbox/landlock.py": "becomes the shell that `programs` started it for",
+    "providers/bound_child.py": "becomes the agent that `programs` started it for",
 }
 
 

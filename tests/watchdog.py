@@ -4,6 +4,7 @@ and other threads do not count, so that a busy machine changes nothing."""
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -11,6 +12,9 @@ from typing import Any
 
 MOST = 0.050
 """Seconds of CPU that a request may take of an event loop at a time."""
+
+ALONE = ("reverie-mirror", "simulator")
+"""Threads whose loops serve one conversation, or stand in for a provider elsewhere."""
 
 
 @contextmanager
@@ -23,8 +27,9 @@ def watched_steps() -> Generator[list[tuple[float, str]]]:
         begun = time.thread_time()
         run(handle)
         took = time.thread_time() - begun
-        if took > MOST:
-            slow.append((round(took, 3), repr(handle)[:300]))
+        name = threading.current_thread().name
+        if took > MOST and name not in ALONE:
+            slow.append((round(took, 3), f"{name}: {handle!r}"[:300]))
 
     asyncio.Handle._run = timed  # type: ignore[method-assign]
     try:

@@ -22,6 +22,7 @@ from reverie.errors import InvalidInput, ReverieError, StoreError
 
 if TYPE_CHECKING:
     import asyncio
+    from concurrent.futures import Future
 
     from anyio.from_thread import BlockingPortal
 
@@ -159,6 +160,37 @@ class BackgroundCall(Generic[T]):
             self.cancel()
             self.wait()
             raise
+
+
+class LoopThread:
+    """An event loop in a thread of its own: what holds it up holds up nobody else."""
+
+    def __init__(self, name: str, *, daemon: bool = False) -> None:
+        import asyncio
+
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self._run, name=name, daemon=daemon).start()
+
+    def _run(self) -> None:
+        try:
+            self.loop.run_forever()
+        finally:
+            self.loop.close()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run work there; what it gives is for any thread to wait for."""
+        import asyncio
+
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    async def do(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for work there from another event loop; cancelled, it is cancelled too."""
+        import asyncio
+
+        return await asyncio.wrap_future(self.start(work))
+
+    def stop(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
 
 
 def run(work: Callable[[], Awaitable[T]]) -> T:

@@ -23,10 +23,17 @@ __all__ = ["anthropic", "embedded", "named", "openai"]
 
 
 def named(name: str, *, settings: Settings | None = None) -> Model:
-    """The model of a name, such as `claude-opus-5-5`, `openai:gpt-5` or `embedded`."""
-    from reverie.providers.selection import model_for
+    """The model of a name, such as `claude-opus-5-5`, `cli:claude` or `embedded`."""
+    from reverie.providers.selection import AGENT, model_for
     from reverie.settings.sources import environment
 
+    if name.startswith(AGENT):
+        from reverie.providers.cli import CliModel, parse_name
+        from reverie.store.agent_ledger import AgentLedger
+        from reverie.store.home import home
+
+        environ, given = environment(), settings or DEFAULTS
+        return CliModel(*parse_name(name), AgentLedger(home(environ)), environ, given)
     found = model_for(name, environment(), settings or DEFAULTS)
     return embedded(settings=settings) if found is None else found
 

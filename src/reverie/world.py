@@ -79,6 +79,7 @@ class Capabilities:
     diagnostics: bool = False
     free: bool = False  # nothing is billed: no budget is needed
     rules: bool = False  # typed tasks are answered by fixed rules: no tool has to be offered
+    tools: bool = True  # False: it answers in words only, so no tool definition is sent
     images: bool = True
     window: int | None = None
     max_output: int | None = None
@@ -306,6 +307,7 @@ class World:
     tool_limits: Mapping[str, int | None] = field(default_factory=lambda: BOUND_THEMSELVES)
     way_back: ReadBackHint = field(default_factory=ReadBackHint)
     repeatable: frozenset[str] = frozenset()  # tools of a caller's whose results can be had again
+    whole_turns: bool = False  # thinking that a turn under way still needs is never taken out
     window: int = field(init=False)  # tokens the model takes
     scaled: Settings = field(init=False)  # the settings for that window
     prices: Prices = field(init=False)  # of the model, but where the settings name others

@@ -179,3 +179,24 @@ def test_they_only_read_and_take_no_more_than_they_say(place: Place):
         assert tool.read_only
         assert tool.definition["input_schema"]["required"] == ["query"]
         assert tool.definition["input_schema"]["additionalProperties"] is False
+
+
+def test_a_slow_refresh_is_not_made_for_each_search_unless_a_file_came(place: Place) -> None:
+    """By a clock on which everything takes a second."""
+    seconds = iter(range(1_000))
+    index = MemoryIndex(place.memory, place.project / "kept", now=lambda: float(next(seconds)))
+
+    def found(word: str) -> list[str]:
+        return [hit.file for hit in index.search(word, 0.0, k=5)]
+
+    (place.memory / "a.md").write_text("---\nname: a\n---\nzebra\n")
+    assert found("zebra") == ["a.md"]
+    with open(place.memory / "a.md", "r+") as file:
+        file.write("---\nname: a\n---\nlions\n")
+    assert found("lions") == []
+    for _ in range(10):
+        next(seconds)
+    assert found("lions") == ["a.md"]
+    (place.memory / "b.md").write_text("---\nname: b\n---\ntiger\n")
+    assert found("tiger") == ["b.md"]
+    index.close()

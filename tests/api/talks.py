@@ -36,7 +36,7 @@ WORDS = "Fix the failing test. Always run the linter before you commit."
 
 
 def is_extraction(body: Object) -> bool:
-    return "You now keep this agent's long-term memory" in dump(body)
+    return "You keep the long-term memory of a coding agent" in dump(body)
 
 
 def is_background(body: Object) -> bool:

@@ -58,10 +58,13 @@ async def test_the_loop_of_the_first_screen_has_the_whole_memory(
     assert "Say heron" in first
     assert "staging cluster" in first
     assert len(provider.learning) == 1
-    tools = [json.dumps(b["tools"]) for b in (*provider.bodies, *provider.learning)]
+    tools = [json.dumps(b["tools"]) for b in provider.bodies]
     assert len(set(tools)) == 1  # they are part of the cache key
     assert "read_back" in tools[0]
-    assert sim.log[-1].charge.read > 0  # the fork reads the conversation from the cache
+    (learning,) = provider.learning  # reading the cached prefix would cost more than these words
+    assert not learning.get("tools")
+    assert LONG not in json.dumps(learning)
+    assert sim.log[-1].charge.written == 0
     found = Memory(tmp_path).get("feedback_linter.md")
     assert "run the linter" in found.text
     assert found.trust == "user"
@@ -89,14 +92,14 @@ async def test_any_function_of_a_request_is_a_client(home: Path, tmp_path: Path)
 
     async def ask(request: reverie.Request) -> Any:
         seen.append(request)
-        text = LEARNED if "You now keep this agent" in request.body() else "Done."
+        text = LEARNED if "You keep the long-term memory" in request.body() else "Done."
         return {"role": "assistant", "content": text}
 
     async with Session.open(tmp_path, model="claude-opus-5-5", client=ask, memory=True) as s:
         await s.add(WORDS)
         assert (await s.ask()).text == "Done."
     assert len(seen) == 2
-    assert seen[1].extends(seen[0])
+    assert seen[1].head.tools == "[]"
     assert Memory(tmp_path).list()[0].file == "feedback_linter.md"
 
 
@@ -177,7 +180,8 @@ async def test_what_a_fork_writes_in_words_passes_the_same_guards(
         on_notice=notices.append,
     ) as s:  # fmt: skip
         await loop(s, client, "messages")
-    assert [found.file for found in Memory(tmp_path).list()] == ["escape.md"]
+    assert Memory(tmp_path).list() == []
+    assert not list(tmp_path.parent.rglob("escape.md"))
     assert any("not saved" in n.text for n in notices)
 
 

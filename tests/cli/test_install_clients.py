@@ -130,9 +130,11 @@ def test_doctor_says_whether_requests_arrive(
     assert one["state"] == "note"
     assert "no request has arrived" in one["what"]
     assert asked == [f"/{known_token(home)}/status"]
-    told["requests"] = {"changed": 3, "passed": 1}
+    told["requests"] = {"changed": 3, "passed": 1}  # of other clients
+    assert checks(run)[0]["state"] == "note"
+    told["clients"] = {"claude-code": {"main": 3, "side": 1}}
     (one,) = checks(run)
     assert one["state"] == "ok"
     assert one["what"] == "claude-code: 4 requests have arrived at the proxy since it started"
-    told["requests"] = ["nonsense"]
+    told["clients"] = ["nonsense"]
     assert checks(run)[0]["state"] == "note"

@@ -52,7 +52,7 @@ def based(api: str, url: str) -> dict[str, Any]:
 
 REFUSED: list[tuple[str, str, dict[str, Any], dict[str, str], str]] = [
     ("codex", "", {"tokens": TOKENS}, {}, "login"),
-    ("codex", "", {"tokens": TOKENS, "OPENAI_API_KEY": None}, {}, "chatgpt"),
+    ("codex", "", {"tokens": TOKENS, "OPENAI_API_KEY": None}, {}, "ChatGPT"),
     ("codex", "", {"auth_mode": "chatgpt", "OPENAI_API_KEY": "sk-x"}, {}, "codex login"),
     ("codex", "", {"auth_mode": "chatgptAuthTokens"}, {}, "reverie mcp"),
     ("codex", 'model_provider = "azure"\n', {}, {}, "azure"),
@@ -87,6 +87,46 @@ KEPT: list[tuple[str, str, dict[str, Any], dict[str, str], dict[str, str]]] = [
      {"anthropic": GATE}),
     ("opencode", opencode(**based("openai", f"{GATE}/v1/")), {}, {}, {"openai": GATE}),
 ]  # fmt: skip
+
+
+CODEX = """#!/bin/sh
+# answers as codex 0.166 does
+[ "$*" = "login status" ] || exit 9
+file="${CODEX_HOME:-$HOME/.codex}/auth.json"
+[ -e "$file" ] || { echo "Not logged in" >&2; exit 1; }
+grep -qiE 'chatgpt|access_token' "$file" && { echo "Logged in using ChatGPT" >&2; exit 0; }
+echo "API key configured - sk-fake-***00000" >&2
+"""
+
+
+@pytest.fixture(autouse=True)
+def codex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A codex that knows how it is logged in."""
+    program = tmp_path / "bin" / "codex"
+    program.parent.mkdir()
+    program.write_text(CODEX)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return program
+
+
+def test_a_login_that_cannot_be_checked_is_refused(run: Run, user: Path, codex: Path) -> None:
+    wrote(user, "codex", "", {"OPENAI_API_KEY": "sk-x"})
+    codex.write_text("#!/bin/sh\nexec /nowhere/at/all\n")
+    codex.chmod(0o644)
+    assert "cannot be checked" in run("install", "codex", "--yes", code=2).err
+    (user / AUTH).unlink()
+    run("install", "codex", "--yes", code=0)
+
+
+def test_no_token_goes_into_a_file_that_git_would_commit(run: Run, user: Path) -> None:
+    path = wrote(user, "claude-code", "{}", {})
+    subprocess.run(["git", "init", "-q", str(path.parent)], check=True)
+    refused = run("install", "claude-code", "--yes", code=None)
+    assert (refused.code != 0, path.read_text()) == (True, "{}")
+    assert "git" in refused.err
+    (path.parent / ".gitignore").write_text("settings.json\n")
+    run("install", "claude-code", "--yes", code=0)
 
 
 def wrote(user: Path, client: str, text: str, login: dict[str, Any]) -> Path:

@@ -155,7 +155,7 @@ def test_a_file_that_cannot_be_replayed_is_named_and_the_others_go_on(
     assert run("replay", tmp_path / "gone.jsonl", "--json", code=2).error["type"] == "NotFound"
     assert "no session of this project" in run("replay", "abcd", code=2).err
     assert "no session of this project" in run("replay", "not-an-id!", code=2).err
-    assert "naive, classic, collapse" in run("replay", file, "--policy", "best", code=2).err
+    assert "off, store, classic, collapse" in run("replay", file, "--policy", "best", code=2).err
     run("replay", file, "--tail", "0", code=2)
     run("replay", code=2)
 

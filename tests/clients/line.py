@@ -146,10 +146,11 @@ def standing(
     home: Path,
     *,
     proxied: bool = True,
-    options: Sequence[str] = (),
+    options: Sequence[str] = ("--policy", "store"),
     **engine: Any,
 ) -> Generator[Line]:
-    """A line whose provider follows the plans."""
+    """A line whose provider follows the plans. Its clients come by URL alone, and may read what the
+    policy stores: they skip permissions."""
     if proxied and not has_proxy():
         pytest.skip("needs proxy: this version has no `reverie proxy`")
     home.mkdir(parents=True, exist_ok=True)

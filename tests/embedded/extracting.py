@@ -1,24 +1,19 @@
-"""A conversation, a memory folder on disk, and extraction over it with the real file tools."""
+"""A conversation, a memory folder on disk, and extraction over it."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from reverie.embedded import answer_extraction
-from reverie.errors import ReverieError
-from reverie.observer import SystemClock
-from reverie.toolbox import ReadLog, ToolContext, UnconfinedFiles, standard
+from reverie.session import written_files
 from reverie.topics import INDEX, TopicFile
 from reverie.transcript import (
     EMPTY,
     AssistantMessage,
     Attached,
-    Block,
     ExtractTask,
     HeadSet,
     KnownMemory,
@@ -33,7 +28,6 @@ from reverie.transcript import (
 from reverie.transcript import Entry as Row
 from reverie.wire import Request, render
 
-TOOLS = ("Read", "Grep", "Write", "Edit", "Bash")
 WEDNESDAY = datetime(2026, 3, 11, 12, tzinfo=UTC).timestamp()
 
 
@@ -48,13 +42,11 @@ class Talk:
     injected: tuple[str, ...] = ()
     instructions: str = ""
     number: int = 0
-    rounds: list[list[tuple[str, dict[str, Any]]]] = field(default_factory=list)
+    written: dict[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        defined = json.dumps([{"name": name, "input_schema": {}} for name in TOOLS])
-        self.put(HeadSet("embedded", "[]", defined))
+        self.put(HeadSet("embedded"))
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.reads = ReadLog()
 
     def put(self, record: Record, at: float = WEDNESDAY) -> str:
         self.number += 1
@@ -99,33 +91,17 @@ class Talk:
         return request
 
     async def extract(self, task: ExtractTask | None = None) -> str:
-        """The last words of a run; its calls are carried out on the folder, round by round."""
+        """The answer of a run; its files are put into the folder, where none is there."""
         task = task or self.task()
         here, number = self.view, self.number
         self.put(UserMessage((text_block("Write down what is worth keeping."),), "instruction"))
-        self.rounds = []
-        for _ in range(5):
-            blocks = tuple(answer_extraction(self.request(task, self.view)))
-            calls = [block for block in blocks if block.type == "tool_use"]
-            if not calls:
-                self.view, self.number = here, number
-                return "".join(block.get("text") for block in blocks)
-            self.put(AssistantMessage(blocks))
-            self.put(UserMessage(tuple([await self.run(call) for call in calls]), "tool"))
-            self.rounds.append([(call.get("name"), given(call)) for call in calls])
-        raise AssertionError("it never ends")
-
-    async def run(self, call: Block) -> Block:
-        place = UnconfinedFiles(self.folder)
-        context = ToolContext(self.folder, self.folder, place, SystemClock(), reads=self.reads)
-        tool = standard().get(call.get("name"))
-        assert tool is not None
-        made = {"type": "tool_result", "tool_use_id": call.get("id")}
-        try:
-            output = await tool.run(given(call), context)
-        except ReverieError as error:
-            return block_of({**made, "content": str(error), "is_error": True})
-        return block_of({**made, "content": output.content})
+        (block,) = answer_extraction(self.request(task, self.view))
+        self.view, self.number = here, number
+        self.written = dict(written_files(block.get("text")))
+        for key, data in self.written.items():
+            if not (self.folder / key).exists():
+                (self.folder / key).write_bytes(data)
+        return block.get("text")
 
     def texts(self) -> dict[str, str]:
         paths = sorted(self.folder.glob("*.md"))
@@ -139,12 +115,6 @@ class Talk:
     def index(self) -> str:
         path = self.folder / INDEX
         return path.read_text(encoding="utf-8") if path.exists() else ""
-
-
-def given(call: Block) -> dict[str, Any]:
-    value = call.value["input"]
-    assert isinstance(value, dict)
-    return value
 
 
 def bodies(entries: Sequence[TopicFile]) -> list[str]:

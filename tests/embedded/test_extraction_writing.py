@@ -12,10 +12,10 @@ from reverie.embedded import (
     EmbeddedModel,
     answer_extraction,
 )
+from reverie.session import written_files
 from reverie.transcript import (
     AssistantMessage,
     ExtractTask,
-    HeadSet,
     Task,
     UserMessage,
     block_of,
@@ -38,9 +38,8 @@ def talk(tmp_path: Path) -> Talk:
 async def test_a_new_memory_says_topic_and_the_words_as_they_were_said(talk: Talk):
     said = "Always run the linter before you commit. Otherwise CI fails"
     talk.say(f"{said}.")
-    assert await talk.extract() == "Saved: feedback_run_the_linter.md."
-    ((first,),) = talk.rounds
-    assert first[0] == "Write"
+    await talk.extract()
+    assert list(talk.written) == ["feedback_run_the_linter.md"]
     (entry,) = talk.entries
     assert (entry.type, entry.name) == ("feedback", "Run the linter")
     assert entry.description == "Always run the linter before you commit"
@@ -106,7 +105,7 @@ async def test_the_index_is_left_to_whoever_lands_the_file(talk: Talk):
     talk.say("I hate long functions.")
     await talk.extract()
     assert talk.index == before
-    assert all("MEMORY.md" not in given["file_path"] for row in talk.rounds for _, given in row)
+    assert "MEMORY.md" not in talk.written
 
 
 async def test_a_second_run_over_the_same_words_writes_nothing(talk: Talk):
@@ -116,7 +115,7 @@ async def test_a_second_run_over_the_same_words_writes_nothing(talk: Talk):
     before = talk.texts(), talk.index
     assert len(before[0]) == 4
     assert await talk.extract() == NOTHING_TO_SAVE
-    assert (talk.rounds, (talk.texts(), talk.index)) == ([], before)
+    assert (talk.written, (talk.texts(), talk.index)) == ({}, before)
 
 
 async def test_only_what_was_said_since_the_cursor_counts(talk: Talk):
@@ -168,7 +167,7 @@ async def test_no_memory_is_changed_by_rules(talk: Talk):
     talk.say("Remember that the release of the importer is on 2026-03-20.")
     await talk.extract()
     assert (talk.folder / "release.md").read_bytes() == before
-    assert {name for row in talk.rounds for name, _ in row} == {"Write"}
+    assert "release.md" not in talk.written
     assert len(talk.entries) == 2
 
 
@@ -179,22 +178,7 @@ async def test_what_a_description_says_already_is_not_written(talk: Talk):
     assert await talk.extract() == NOTHING_TO_SAVE
 
 
-async def test_a_name_that_is_taken_by_an_unlisted_file_is_not_overwritten(talk: Talk):
-    path = talk.folder / "user_i_hate_long_functions.md"
-    path.write_text("mine", encoding="utf-8")
-    talk.say("I hate long functions.")
-    text = await talk.extract(replace(talk.task(), memories=()))
-    assert text == "Not saved: user_i_hate_long_functions.md."
-    assert path.read_text(encoding="utf-8") == "mine"
-
-
 # Odd requests
-
-
-async def test_without_the_tools_it_says_that_it_did_nothing(talk: Talk):
-    talk.put(HeadSet("embedded", "[]", '[{"name":"Bash","input_schema":{}}]'))
-    talk.say("I hate long functions.")
-    assert await talk.extract() == NOTHING_TO_SAVE
 
 
 def test_any_other_task_is_answered_with_nothing(talk: Talk):
@@ -205,18 +189,17 @@ def test_any_other_task_is_answered_with_nothing(talk: Talk):
     assert [block.get("text") for block in answer_extraction(request)] == [NOTHING_TO_SAVE]
 
 
-def test_the_same_request_gets_the_same_calls(talk: Talk):
+def test_the_same_request_gets_the_same_answer(talk: Talk):
     talk.say("I hate long functions.", "Always run the linter before you commit.")
     request = talk.request(talk.task(), talk.view)
     one, two = answer_extraction(request), answer_extraction(request)
     assert list(one) == list(two)
-    assert len({block.get("id") for block in one}) == len(one)
 
 
 async def test_it_answers_behind_the_port(talk: Talk):
     talk.say("I hate long functions.")
     reply = await complete(EmbeddedModel(), talk.request(talk.task(), talk.view))
-    assert [call.name for call in reply.tool_calls] == ["Write"]
+    assert [key for key, _ in written_files(reply.text)] == ["user_i_hate_long_functions.md"]
 
 
 async def test_text_beside_results_and_halves_of_characters(talk: Talk):

@@ -35,7 +35,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INSTALLS = ("make", "pip", ".", "git clone")
 FOREIGN = ("claude", "codex", "aider", "opencode", "systemctl", "crontab", "docker", "curl")
 SERVERS = ("proxy", "web", "mcp", "simulate", "team serve", "fleet work")
-BACKGROUND = ("You now keep this agent's long-term memory", "keeps notes on this session")
+BACKGROUND = ("You keep the long-term memory of a coding agent", "keeps notes on this session")
 
 
 def guides() -> list[str]:

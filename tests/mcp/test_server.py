@@ -20,8 +20,11 @@ pytestmark = pytest.mark.spec("18.mcp")
 
 EVERY = {
     "search_memory", "ask_memory", "remember", "list_memories", "read_memory", "search_sessions",
-    "memory_history", "check_memory", "undo_memory",
+    "memory_history", "check_memory", "undo_memory", "dream_open", "dream_write", "dream_close",
 }  # fmt: skip
+
+
+WRITING = {"remember", "undo_memory", "dream_open", "dream_write", "dream_close"}
 
 
 @pytest.fixture
@@ -190,7 +193,7 @@ async def test_prompts_bring_what_is_known(memory: reverie.Memory) -> None:
     memory.add("Staging runs in Frankfurt", name="Staging")
     async with client(memory) as c:
         names = [one.name for one in (await c.list_prompts()).prompts]
-        assert names == ["recall", "keep"]
+        assert names == ["recall", "keep", "dream"]
         told = await c.get_prompt("recall", {"about": "staging"})
         assert "Frankfurt" in told.messages[0].content.text  # type: ignore[union-attr]
         with pytest.raises(MCPError):
@@ -199,7 +202,7 @@ async def test_prompts_bring_what_is_known(memory: reverie.Memory) -> None:
 
 async def test_read_only_offers_nothing_that_writes(memory: reverie.Memory) -> None:
     async with client(memory, read_only=True) as c:
-        assert {t.name for t in (await c.list_tools()).tools} == EVERY - {"remember", "undo_memory"}
+        assert {t.name for t in (await c.list_tools()).tools} == EVERY - WRITING
         with pytest.raises(MCPError):
             await said(c, "remember", text="x")
 

@@ -15,10 +15,11 @@ from reverie.recall import (
     RankedNote,
     evidence,
     find_terms,
-    least,
+    joining,
     sentences,
     telling,
 )
+from reverie.store import RecallHit
 from reverie.text import terms
 
 pytestmark = pytest.mark.spec("8.gate")
@@ -79,9 +80,44 @@ def test_a_large_folder_needs_no_other_threshold() -> None:
     assert found == [(pytest.approx(1.0),), (pytest.approx(1.0),)]
 
 
-def test_what_is_far_behind_the_best_does_not_pass() -> None:
-    assert least([]) == least([CLEAR / 2]) == CLEAR
-    assert least([10 * CLEAR, CLEAR]) == pytest.approx(10 * MARGIN * CLEAR)
+def found(file: str, score: float, evidence: float = 2 * CLEAR, sentence: int = 0) -> RecallHit:
+    return RecallHit(file, score, "memory", evidence=evidence, sentence=sentence)
+
+
+def test_beside_the_best_of_a_sentence_only_what_answers_as_well_joins() -> None:
+    good = [found("best", 5.0), found("as good", 5.0 * MARGIN), found("worse", 4.9 * MARGIN)]
+    assert [hit.file for hit in joining(good)] == ["best", "as good"]
+    other = found("another sentence", 1.0, sentence=1)
+    assert [hit.file for hit in joining([other, *good])] == ["best", "as good", "another sentence"]
+    assert joining([found("best", 5.0, CLEAR / 2), found("worse", 4.9, CLEAR / 2)]) == []
+    assert len(joining([found(str(n), 5.0) for n in range(9)])) == 3
+
+
+def test_words_in_what_a_memory_is_called_speak_louder_than_in_its_body() -> None:
+    weighed = QueryTerms.of(Query.of("webhook backoff", NOW), 300, lambda _: 5)
+    words = " ".join(terms("webhook backoff"))
+    named, said = (
+        find_terms(RankedNote(fields), weighed, LENGTHS)
+        for fields in (("", words, "", "", ""), ("", "", "", "", words))
+    )
+    assert (named.titled, said.titled) == (1.0, 0.0)
+    assert evidence(named, telling(weighed)) > 1.5 * evidence(said, telling(weighed))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Wie vergeben wir die Nummern der Rechnungen?", "Rechnung: Nummern werden vergeben"),
+        ("Speichere eine Sicherungskopie bitte", "Eine der Sicherungskopien ist gespeichert"),
+        ("Ist der Prüfstand vor dem Lauf geleert?", "Prüfstände werden vor jedem Lauf geleert"),
+    ],
+)
+def test_german_inflections_count_as_the_word_itself(text: str, name: str) -> None:
+    held = set(terms(name))
+    weighed = QueryTerms.of(Query.of(text, NOW), 300, lambda word: 5 if word in held else 0)
+    fields = ("", " ".join(terms(name)), "", "", "")
+    matched = find_terms(RankedNote(fields), weighed, LENGTHS)
+    assert len(matched.own) == len(weighed.all)
 
 
 def test_sentences_are_the_first_and_the_last_of_many() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,9 @@ import pytest
 
 import reverie
 from reverie.apps.hook import answer_event, main
+from reverie.clients import ClientSettings, ProxyAddress, known_token, proxy_status
+from reverie.http_server import listen
+from reverie.store import Project
 
 pytestmark = pytest.mark.spec("18.plugin")
 LINTER = ("user", "From now on, always run the linter before you commit.")
@@ -215,3 +220,28 @@ def test_events_it_does_not_know_and_missing_files_are_passed_over(project: Path
     assert told("Stop", project, transcript_path="/no/such/file") == (0, "")
     assert told("Stop", project, transcript_path=7) == (0, "")
     assert not reverie.Memory(project).folder.exists()
+
+
+def test_a_session_that_begins_starts_the_proxy_that_is_gone(
+    project: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    clients = ClientSettings(Project.personal(home=home))
+    assert told("SessionStart", project)[0] == 0
+    listening = listen("127.0.0.1", 0)
+    port = listening.getsockname()[1]
+    listening.close()
+    clients.carry_out(clients.install("claude-code", port))
+    address = ProxyAddress(port, known_token(home))
+    assert proxy_status(address) is None, "nothing starts before a session begins"
+    pids: list[int] = []
+    try:
+        for _ in range(2):
+            assert told("SessionStart", project)[0] == 0
+            pids += [found["pid"] for _ in range(600) if (found := proxy_status(address, 0.1))][:1]
+        assert len(pids) == 2
+        assert pids[0] == pids[1], "one that runs is left alone"
+    finally:
+        for pid in set(pids):
+            os.kill(pid, signal.SIGTERM)
+            os.waitpid(pid, 0)

@@ -188,3 +188,27 @@ def test_no_header_leads_into_the_memory_of_another(home: Path, tmp_path: Path) 
         Talk(proxy, "chat", {}, place).says(ASK)
     assert TOLD["ada"] in sent(upstream)[1]
     assert TOLD["ada"] not in sent(upstream)[2]
+
+
+@pytest.mark.parametrize("how", ["body", "header"])
+def test_no_request_of_forty_carries_the_words_of_another(home: Path, how: str) -> None:
+    """Two people behind one key, in three formats in turns, with texts in place of lists too."""
+    members = {"messages": "user_id", "chat": "user", "responses": "safety_identifier"}
+    count, told = 0, {"ada": 0, "bob": 0}
+    with standing(home) as (upstream, proxy):
+        for number, text in enumerate(("Please remember: {}.", OPENING, ASK, ASK, ASK)):
+            for form in FORMS:
+                for name, other in (("ada", "bob"), ("bob", "ada")):
+                    who = named(members[form], name) if how == "body" else {}
+                    talk = Talk(proxy, form, who)
+                    talk.headers |= {"x-reverie-user": name} if how == "header" else {}
+                    talk.says(f"{text.format(FACTS[name])} ({form} {number})")
+                    if form == "responses":
+                        said = {"model": "gpt-5.6", "input": f"{ASK} (text {number})", **who}
+                        assert proxy.post(PATHS[form], said, talk.headers).status_code == 200
+                    seen = sent(upstream, count)
+                    count += len(seen)
+                    assert not [one for one in seen if TOLD[other] in one]
+                    told[name] += sum(TOLD[name] in one for one in seen) if number > 1 else 0
+    assert count == 40
+    assert told == {"ada": 12, "bob": 12}, "also where a text stands for the list"

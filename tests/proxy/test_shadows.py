@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import stat
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from reverie.interception import InterceptionEngine, OutgoingRequest
 from reverie.wire import as_reply
 from reverie.world import Notice
-from tests.proxy.clients import Client, assistant, engine, gave, ran, text, user
+from tests.proxy.clients import Client, assistant, engine, gave, marks, ran, text, user
 
 pytestmark = pytest.mark.spec("18.proxy")
 MANY = 30
@@ -60,12 +64,22 @@ async def test_a_request_that_is_cancelled_holds_no_shadow(
     (shadow,) = opened.values()
     client.says("This is another question")
     data = client.body()
-    async with anyio.create_task_group() as tasks, shadow.turn:  # so that it has to wait
-        tasks.start_soon(client.out, data)
-        await anyio.wait_all_tasks_blocked()
-        assert shadow.uses == 1
-        tasks.cancel_scope.cancel()
-    assert shadow.uses == 0
+    begun, over = threading.Event(), threading.Event()
+
+    async def held() -> None:
+        begun.set()
+        await to_thread.run_sync(over.wait)
+
+    async with anyio.create_task_group() as both:
+        both.start_soon(shadow.do, held)  # so that the request has to wait
+        await to_thread.run_sync(begun.wait)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.out, data)
+            while not shadow.uses:
+                await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+        assert shadow.uses == 0
+        over.set()
 
 
 async def test_the_folders_of_keys_are_private(home: Path) -> None:
@@ -110,3 +124,48 @@ async def test_a_session_stays_in_the_folder_where_it_began(
     out = await client.says("This is asked from another folder").out(client.body())
     assert out.asked is not None
     assert (out.asked.folder, out.asked.project) == (str(began), str(began))
+
+
+async def test_after_a_restart_the_first_repeat_carries_the_mark_it_had(home: Path) -> None:
+    made = engine(home, memory=False)
+    client = Client(made)
+    client.marks = False
+    client.says("Read them, please")
+    await client.asks(None)
+    await client.round("short")
+    before = await client.round("short")
+    await made.aclose()
+    assert marks(before) == 1
+    again = engine(home, memory=False)
+    same = Client(again)
+    same.marks, same.messages = False, client.messages
+    assert await same.asks(None) == before
+    await again.aclose()
+
+
+async def test_a_request_does_not_wait_for_a_session_that_is_stuck(
+    home: Path, tmp_path: Path
+) -> None:
+    notices: list[Notice] = []
+    made = engine(home, notices)
+    client = Client(made, folder=str(tmp_path)).says("This is a question")
+    await client.asks()
+    (shadow,) = made.shadows._open.values()  # pyright: ignore[reportPrivateUsage]
+    begun, over = threading.Event(), threading.Event()
+
+    async def stuck() -> None:
+        begun.set()
+        over.wait()
+
+    data = json.dumps(client.says("This is another question").body()).encode()
+    out: OutgoingRequest | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shadow.do, stuck)
+        await to_thread.run_sync(begun.wait)
+        made.rules = replace(made.rules, patience=0.3)
+        out = await made.outgoing("messages", client.headers, data)
+        over.set()
+    assert out is not None
+    assert (out.body, out.told) == (data, "passed: it failed")
+    assert any("0.3 s" in one.text for one in notices)
+    await made.aclose()

@@ -265,8 +265,8 @@ async def test_the_figures_have_their_keys_and_every_step_is_ticked():
     assert (value["session"], value["policy"], value["tail"]) == ("s-1", "collapse", 9_000)
     assert value["near"] == {"here": 0, "by_reference": 0, "rerun": 0, "lost": 0}
     assert value["shown_whole"] == 1.0
-    assert len(ticks) == plays(policy, POLICIES, found) == 5 * len(found.steps)
-    assert list(done.played) == ["naive", "collapse", "classic"]
+    assert len(ticks) == plays(policy, POLICIES, found) == 6 * len(found.steps)
+    assert list(done.played) == ["naive", "collapse", "store", "classic"]
 
 
 async def test_naive_is_what_naive_costs():

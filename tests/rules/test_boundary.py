@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from reverie.session import Session, ToolQuery
-from reverie.settings import DEFAULTS
+from reverie.settings import DEFAULTS, Settings
 from reverie.store import MemoryStore, Project
 from reverie.testing import call, reply
 from reverie.topics import new
@@ -96,6 +96,34 @@ async def test_an_error_that_came_back_is_looked_up(
         await begun(s, "Please go on with the work")
         text = await round_of(s, "Bash", {"command": line}, failed, error=True)
         assert ("tunnel to the replica is down" in text) is brings
+
+
+async def test_what_a_call_touches_is_looked_up_while_it_runs(home, project, memories) -> None:
+    settings = Settings(selector_milliseconds=0)  # nothing is waited for at the next request
+    async with opened(home, project, memories=memories, settings=settings) as s:
+        await begun(s, "Please go on with the work")
+        await s.prepare()
+        path = str(project / "src/billing/invoice_totals.py")
+        await s.observe(reply(call("Bash", "c1", command=f"head {path}; psql")))
+        recall = s.recall
+        assert recall is not None
+        assert recall._look is not None
+        with anyio.fail_after(30):
+            await recall._look.done.wait()
+        await s.add(tool_result("c1", "def total(): ..."))
+        assert "rounds half up" in last_text(await s.prepare())
+
+
+async def test_an_error_adds_to_what_the_calls_of_its_round_brought(
+    home, project, memories
+) -> None:
+    async with opened(home, project, memories=memories) as s:
+        await begun(s, "Please go on with the work")
+        line = f"head {project / 'src/billing/invoice_totals.py'}; psql"
+        failed = "psql: connect ECONNREFUSED 127.0.0.1 port 5433, the replica tunnel"
+        text = await round_of(s, "Bash", {"command": line}, failed, error=True)
+        assert "rounds half up" in text
+        assert "tunnel to the replica is down" in text
 
 
 async def test_a_file_is_asked_about_once_and_others_bring_nothing(home, project, memories) -> None:

@@ -30,7 +30,7 @@ async def test_rules_that_a_model_wrote_down_hold_the_calls_that_break_them(
 
     def rounds(task: ExtractTask, _: int) -> Answer:
         files = next(waiting)["written"]
-        written = [write(task, name, text, n) for n, (name, text) in enumerate(files.items())]
+        written = [write(name, text) for n, (name, text) in enumerate(files.items())]
         return reply(*written) if written else "Nothing"
 
     script = Script(rounds, [one["answered"] for one in PLAYED])

@@ -16,10 +16,10 @@ from reverie.session import NAME as EXTRACTION_NAME
 from reverie.session import Session, asks_now, consider
 from reverie.settings import Settings
 from reverie.store import MemoryStore, Project
-from reverie.testing import ManualClock, ScriptedModel, call, reply
-from reverie.transcript import Block, Extracted, ExtractTask, Failed
+from reverie.testing import ManualClock, ScriptedModel, reply
+from reverie.transcript import Block, Extracted, ExtractTask, Failed, text_block
 from reverie.wire import Reply, Request
-from reverie.world import Notice
+from reverie.world import Capabilities, Notice, Prices
 
 NAME = EXTRACTION_NAME
 Answer = Any
@@ -59,11 +59,18 @@ class Script:
     def model(self) -> ScriptedModel:
         return ScriptedModel(self)
 
+    @property
+    def free_reads(self) -> ScriptedModel:
+        """The same where reading a cached prefix costs nothing, so that a fork reads it."""
+        return ScriptedModel(self, capabilities=Capabilities(prices=Prices(read=0.0)))
+
 
 def _fresh(request: Request) -> bool:
     """Whether a request is a fork's first: its last words are the instruction."""
     last = request.at(request.count - 1).pieces[-1].block
-    return last.type == "text" and "You now keep this agent's long-term memory" in last.get("text")
+    return last.type == "text" and "You keep the long-term memory of a coding agent" in last.get(
+        "text"
+    )
 
 
 def said_last(request: Request) -> str:
@@ -82,14 +89,19 @@ def writes(files: dict[str, str], then: str = "done") -> Rounds:
     def rounds(task: ExtractTask, number: int) -> Answer:
         if number > 1:
             return then
-        return reply(*(write(task, name, text, n) for n, (name, text) in enumerate(files.items())))
+        return reply(*(write(name, text) for name, text in files.items()))
 
     return rounds
 
 
-def write(task: ExtractTask, name: str, text: str, number: int = 0) -> Block:
-    path = name if name.startswith("/") else f"{task.folder}/{name}"
-    return call("Write", f"w{number}-{id(text)}", file_path=path, content=text)
+def write(name: str, text: str) -> Block:
+    """A file as an answer gives it."""
+    return text_block(f'<memory file="{name}">\n{text.rstrip()}\n</memory>\n')
+
+
+def read(name: str) -> str:
+    """An answer that asks for a file."""
+    return f'<read file="{name}"/>'
 
 
 def calls(blocks: Sequence[Block], then: str = "done") -> Rounds:

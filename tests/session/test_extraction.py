@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +18,7 @@ from reverie.store import Folder
 from reverie.testing import ScriptedModel, call, reply
 from reverie.text import frame
 from reverie.topics import Origin, Trust
-from reverie.transcript import Attached, Block, ExtractTask, text_block
+from reverie.transcript import Attached, ExtractTask, ForkEnded, text_block
 from reverie.wire import Request, tool_result, user
 from reverie.world import Event
 from tests.conftest import Scale
@@ -31,6 +33,7 @@ from .extracts import (
     cursor,
     failures,
     looked,
+    read,
     results,
     said_last,
     topic,
@@ -75,7 +78,7 @@ async def test_what_the_user_said_is_saved_with_pointer_origin_and_notice(stage:
 
 async def test_the_fork_shares_the_prefix_and_is_told_all_it_needs(stage: Stage) -> None:
     script = Script(writes({"feedback_pnpm.md": RULE}))
-    async with stage.agent(script) as agent:
+    async with stage.agent(script.free_reads) as agent:
         await turn(agent, SAID)
         script.rounds = calls([])
         await turn(agent, "And now the tests.")
@@ -85,13 +88,12 @@ async def test_the_fork_shares_the_prefix_and_is_told_all_it_needs(stage: Stage)
     told = said_last(script.forks[-1])
     assert "newest 2 messages" in told
     assert "- [feedback] feedback_pnpm.md (" in told
-    assert "5 rounds" in told
     task = script.forks[-1].task
     assert isinstance(task, ExtractTask)
     assert [one.file for one in task.memories] == ["feedback_pnpm.md"]
     assert [at for _, at in task.times] == [stage.clock.now()]
     assert task.since
-    assert "{" not in told.replace("{}", "")
+    assert set(re.findall(r"\{(\w+)", told)) == {"command"}  # an example, and nothing unfilled
 
 
 @pytest.mark.parametrize(
@@ -153,11 +155,11 @@ async def test_what_the_main_agent_saved_is_told_and_nothing_is_passed_over(stag
         path = f"{memories.folder.root}/../memory/pnpm.md"
         script.main = [reply(call("Write", "m1", file_path=path, content=RULE)), "Saved."]
         await turn(agent, SAID)
-        assert "The agent saved this itself" in said_last(script.forks[0])
+        assert "The agent has already saved this itself" in said_last(script.forks[0])
         assert "Write: " in said_last(script.forks[0])
         await turn(agent, "Something else.")
         assert len(script.forks) == 2
-        assert "The agent saved this itself" not in said_last(script.forks[1])
+        assert "The agent has already saved this itself" not in said_last(script.forks[1])
 
 
 async def test_one_remember_does_not_pass_over_turns_whose_run_had_failed(stage: Stage) -> None:
@@ -177,27 +179,64 @@ async def test_one_remember_does_not_pass_over_turns_whose_run_had_failed(stage:
         assert "pnpm.md" in agent.memories.folder.keys()  # noqa: SIM118
 
 
-async def test_it_ends_and_lands_with_the_first_round_in_which_no_call_failed(stage: Stage) -> None:
-    script = Script(writes({"pnpm.md": RULE}))
-    async with stage.agent(script) as agent:
-        await turn(agent, SAID)
-        assert len(script.forks) == 1
-        assert agent.memories is not None
-        assert agent.memories.folder.keys() == ("pnpm.md",)
-
-
-async def test_after_a_call_that_failed_there_is_another_round(stage: Stage) -> None:
+async def test_a_call_is_denied_and_the_answer_behind_it_counts(stage: Stage) -> None:
     def rounds(task: ExtractTask, number: int) -> Answer:
         path = f"{task.folder}/pnpm.md"
-        bad = call("Edit", "e1", file_path=path, old_string="a", new_string="b")
-        if number == 1:
-            return reply(bad, write(task, "other.md", RULE))
-        return reply(write(task, "pnpm.md", RULE.replace("pnpm", "pnpm 9")))
+        bad = call("Write", "e1", file_path=path, content=RULE)
+        return reply(bad, write("other.md", RULE)) if number == 1 else reply(write("pnpm.md", RULE))
 
     script = Script(rounds)
     async with stage.agent(script) as agent:
         await turn(agent, SAID)
+        assert agent.memories is not None
+        assert agent.memories.folder.keys() == ("pnpm.md",)
     assert len(script.forks) == 2
+    assert results(script.forks[1])[0]["is_error"]
+
+
+async def test_a_file_is_shown_once_and_what_was_not_shown_is_not_overwritten(stage: Stage) -> None:
+    """The second answer counts as it is: it may not change a file that it never saw."""
+    async with stage.memories() as memories:
+        for name in ("a.md", "b.md"):
+            memories.folder.save(name, topic(f"As it was in {name}.").encode())
+
+    def rounds(_: ExtractTask, number: int) -> Answer:
+        if number == 1:
+            return read("a.md")
+        return reply(write("b.md", RULE), write("c.md", RULE))
+
+    script = Script(rounds)
+    async with stage.agent(script) as agent:
+        await turn(agent, SAID)
+        assert agent.memories is not None
+        assert "As it was in b.md." in agent.memories.folder.read("b.md").text
+        assert agent.memories.folder.read("c.md").text == RULE
+    assert len(script.forks) == 2
+
+
+async def test_apart_it_sends_what_was_said_and_no_results(stage: Stage) -> None:
+    """The user's words whole, the agent's clipped, a call as a line; no tool is defined."""
+    long = "I looked at everything. " * 100 + "Shall I use pnpm?"
+    script = Script(calls([]))
+    (stage.project / "log.txt").write_text("a line that only the tool said\n")
+    script.main = [reply(call("Read", "m1", file_path="log.txt")), long, "ok"]
+    words = f"{SAID} " + "I say much. " * 100
+    async with stage.agent(script) as agent:
+        await turn(agent, f"{words} Look at the log, please.", "Yes, do that from now on.")
+        session = agent.session
+        ended = [e.record for e in session.view.entries if isinstance(e.record, ForkEnded)]
+        kept = "".join(map(str, session.library.agent_lines(session.id, ended[0].agent)))
+    assert "abridged costs" in kept  # the choice is recorded, with what was compared
+    told = [json.loads(one.body()) for one in script.forks]
+    assert [one.get("tools", []) for one in told] == [[], []]
+    first, second = (said_last(one) for one in script.forks)
+    assert words in first
+    assert "Read: log.txt" in first
+    assert "only the tool said" not in first
+    assert long not in first
+    assert first.count("Shall I use pnpm?") == 1
+    assert "Shall I use pnpm?" in second  # what the yes answers
+    assert words not in second
 
 
 async def test_a_manifest_that_is_cut_says_so_and_dates_are_told(stage: Stage) -> None:
@@ -209,7 +248,7 @@ async def test_a_manifest_that_is_cut_says_so_and_dates_are_told(stage: Stage) -
     async with stage.agent(script, environ=environ) as agent:
         await turn(agent, SAID)
     told = said_last(script.forks[0])
-    assert "This list is cut: 2 older memories are not in it." in told
+    assert "2 more memories are not listed." in told
     assert f"{datetime.fromtimestamp(stage.clock.now(), UTC):%A, %Y-%m-%d}" in told
 
 
@@ -305,19 +344,10 @@ async def test_prose_instead_of_calls_saves_nothing_and_says_nothing(stage: Stag
 
 
 async def test_a_file_is_read_then_edited_and_no_twin_is_made(stage: Stage) -> None:
-    def updates(task: ExtractTask, number: int) -> Any:
-        path = f"{task.folder}/feedback_pnpm.md"
+    def updates(_: ExtractTask, number: int) -> Any:
         if number == 1:
-            return reply(call("Read", f"r{len(script.forks)}", file_path=path))
-        if number == 2:
-            new = "Always use pnpm instead of npm, version 9."
-            old = "Always use pnpm instead of npm."
-            return reply(
-                call(
-                    "Edit", f"e{len(script.forks)}", file_path=path, old_string=old, new_string=new
-                )
-            )
-        return "done"
+            return read("feedback_pnpm.md")
+        return reply(write("feedback_pnpm.md", RULE.replace("npm.", "npm, version 9.")))
 
     script = Script(writes({"feedback_pnpm.md": RULE}))
     async with stage.agent(script) as agent:
@@ -327,7 +357,7 @@ async def test_a_file_is_read_then_edited_and_no_twin_is_made(stage: Stage) -> N
         assert agent.memories is not None
         assert agent.memories.folder.keys() == ("feedback_pnpm.md",)
         assert "version 9" in agent.memories.folder.read("feedback_pnpm.md").text
-    assert not any(r["is_error"] for r in results(script.forks[-1]) if "is_error" in r)
+    assert '<file name="feedback_pnpm.md">' in said_last(script.forks[-1])
 
 
 @pytest.mark.spec("9.shown")
@@ -338,7 +368,7 @@ async def test_a_memory_that_recall_showed_whole_counts_as_read(stage: Stage) ->
     made = RULE + "\nCorepack pins version 9 in the manifest of each workspace.\n"
     shown = frame(RULE, session="s", source="feedback_pnpm.md")
     script = Script(writes({"feedback_pnpm.md": made}))
-    async with stage.agent(script) as agent:
+    async with stage.agent(script.free_reads) as agent:
         await agent.session.append(Attached((text_block(shown),), "recall"))
         await turn(agent, "From now on corepack pins version 9 in the manifest of each workspace.")
         memories = agent.memories
@@ -434,26 +464,17 @@ async def test_a_run_that_does_not_end_is_abandoned_with_the_cursor_unmoved(stag
 # --- several writers
 
 
-def fails(task: ExtractTask) -> Block:
-    """A call that fails, so that another round follows."""
-    return call("Read", "f1", file_path=f"{task.folder}/none.md")
-
-
 async def test_what_others_wrote_meanwhile_is_merged(stage: Stage) -> None:
     body = "Always use pnpm.\n\nOne.\n\nTwo.\n\nThree.\n\nFour."
     async with stage.memories() as memories:
         memories.folder.save("pnpm.md", topic(body).encode())
 
     def slow(task: ExtractTask, number: int) -> Any:
-        path = f"{task.folder}/pnpm.md"
         if number == 1:
-            return reply(call("Read", "r1", file_path=path))
-        if number == 2:
-            changed = {"old_string": "Four.", "new_string": "Four of pnpm."}
-            return reply(call("Edit", "e1", file_path=path, **changed), fails(task))
+            return read("pnpm.md")
         with Folder(Path(task.folder)) as folder:  # somebody else, at the last moment
             folder.write("pnpm.md", topic(body.replace("One.", "One by hand.")).encode())
-        return "done"
+        return reply(write("pnpm.md", topic(body.replace("Four.", "Four of pnpm."))))
 
     script = Script(slow)
     async with stage.agent(script) as agent:
@@ -469,14 +490,11 @@ def editing(meanwhile: Callable[[Path], None]) -> Callable[[ExtractTask, int], A
     """A model that edits a memory, while somebody else does something to its folder."""
 
     def rounds(task: ExtractTask, number: int) -> Any:
-        path = f"{task.folder}/pnpm.md"
         if number == 1:
-            return reply(call("Read", "r1", file_path=path))
-        if number == 2:
-            changed = {"old_string": "8", "new_string": "9"}
-            return reply(call("Edit", "e1", file_path=path, **changed), fails(task))
+            return read("pnpm.md")
+        text = Path(task.folder, "pnpm.md").read_text()
         meanwhile(Path(task.folder))
-        return "done"
+        return reply(write("pnpm.md", text.replace("8", "9")))
 
     return rounds
 
@@ -557,18 +575,12 @@ async def test_many_edits_of_one_file_by_two_sessions_all_survive(
 
     def adds(who: str, said: list[str]) -> Script:
         def rounds(task: ExtractTask, number: int) -> Any:
-            path, mark = f"{task.folder}/facts.md", f"{who}{len(script.forks)}"
             if number == 1:
-                return reply(call("Read", f"r{mark}", file_path=path))
-            if number > 2:
-                return "done"
-            text = Path(path).read_text()
+                return read("facts.md")
+            text = said_last(script.forks[-1]).split('<file name="facts.md">\n')[1]
+            text = text.split("\n</file>")[0]
             lines = "".join(f"{line}\n" for line in said if line not in text)
-            new = f"{lines}The end."
-            if not lines:
-                return "done"
-            edit = {"old_string": "The end.", "new_string": new}
-            return reply(call("Edit", f"e{mark}", file_path=path, **edit))
+            return reply(write("facts.md", text.replace("The end.", f"{lines}The end.")))
 
         script = Script(rounds)
         return script
@@ -678,7 +690,7 @@ async def test_a_folder_with_many_files(stage: Stage, scale: Scale) -> None:
         assert found is not None
         assert found.written == ("feedback_pnpm.md",)
     told = said_last(script.forks[0])
-    assert told.count("\n- [feedback] topic_") == 200
+    assert told.count("\n- [feedback] topic_") == 60
     assert len(script.forks[0].task.memories) == count  # type: ignore[attr-defined]
 
 
@@ -689,10 +701,8 @@ async def test_a_memory_of_the_manifest_that_vanished(stage: Stage) -> None:
     def looks(task: ExtractTask, number: int) -> Any:
         if number == 1:
             Path(task.folder, "gone.md").unlink()
-            return reply(call("Read", "r1", file_path=f"{task.folder}/gone.md"))
-        if number == 2:
-            return reply(write(task, "feedback_pnpm.md", RULE))
-        return "done"
+            return read("gone.md")
+        return reply(write("feedback_pnpm.md", RULE))
 
     script = Script(looks)
     async with stage.agent(script) as agent:
@@ -700,7 +710,7 @@ async def test_a_memory_of_the_manifest_that_vanished(stage: Stage) -> None:
         found = cursor(agent)
         assert found is not None
         assert found.written == ("feedback_pnpm.md",)
-    assert results(script.forks[1])[0]["is_error"]
+    assert "There is no such file." in said_last(script.forks[1])
 
 
 async def test_a_secret_is_refused_and_not_told(stage: Stage) -> None:

@@ -12,11 +12,10 @@ import pytest
 from reverie.session import MAX_BYTES, MAX_FILES
 from reverie.testing import call, reply
 from reverie.transcript import Block, ExtractTask, block_of
-from tests.conftest import Scale
 from tests.tools.bypasses import commands
 from tests.tools.kit import Ears, listening, processes_with, snapshot
 
-from .extracts import Script, Stage, cursor, results, topic, turn
+from .extracts import Script, Stage, cursor, results, said_last, topic, turn, write, writes
 
 pytestmark = [pytest.mark.spec("7.extraction")]
 FINE = topic("Deploys happen on Tuesdays.", kind="project")
@@ -70,10 +69,10 @@ def field(stage: Stage) -> Iterator[Field]:
         yield Field(stage, ears)
 
 
-def attacks(field: Field, memory: str) -> list[Block]:
-    """Calls that leave the folder, by every tool that could."""
+def paths(field: Field, memory: str) -> list[str]:
+    """Names of files that lead out of the folder, or into what is not a memory."""
     out, home, base = field.outside, field.stage.home, field.stage.base
-    paths = [
+    return [
         f"{out}/w.md",
         f"{memory}/../../../../outside/w.md",
         f"{memory}/../w.md",
@@ -104,8 +103,13 @@ def attacks(field: Field, memory: str) -> list[Block]:
         "/" * 5_000,
         "",
     ]
+
+
+def attacks(field: Field, memory: str) -> list[Block]:
+    """Calls that leave the folder, by every tool that could."""
+    out, home, base = field.outside, field.stage.home, field.stage.base
     made: list[Block] = []
-    for n, path in enumerate(paths):
+    for n, path in enumerate(paths(field, memory)):
         made.append(call("Write", f"w{n}", file_path=path, content=FINE))
         edit = {"file_path": path, "old_string": "x", "new_string": "y"}
         made.append(call("Edit", f"e{n}", **edit))
@@ -138,23 +142,23 @@ def attacks(field: Field, memory: str) -> list[Block]:
     return made
 
 
-@pytest.mark.needs("bwrap")
-async def test_every_way_out_is_refused_and_logged(
-    stage: Stage, field: Field, scale: Scale
-) -> None:
-    lines = [field.filled(line) for line in commands()]
-    tried = lines[:: scale.pick(12, 1)]
+async def test_every_way_out_is_refused_and_logged(stage: Stage, field: Field) -> None:
+    """No tool runs in an extraction, and no name of a file leads out of the folder."""
     seen: list[dict[str, Any]] = []
 
     def hostile(task: ExtractTask, number: int) -> Any:
         seen.extend(results(script.forks[-1]) if number > 1 else [])
+        made = attacks(field, task.folder)
         if number == 1:
-            return reply(*attacks(field, task.folder))
+            return reply(*made)
         if number == 2:
-            shells = [call("Bash", f"b{n}", command=line) for n, line in enumerate(tried)]
-            return reply(*shells)
-        return reply(call("Write", f"z{number}", file_path=f"{task.folder}/ok.md", content=FINE))
+            return reply(*(call("Bash", f"b{n}", command=line) for n, line in enumerate(shells)))
+        if number == 3:
+            return "\n".join(f'<read file="{path}"/>' for path in paths(field, task.folder))
+        names = [path for path in paths(field, task.folder) if path and "\0" not in path]
+        return reply(*(write(name, FINE) for name in names[:18]), write("ok.md", FINE))
 
+    shells = [field.filled(line) for line in commands()]
     async with stage.memories() as memories:
         root = Path(memories.folder.root)
         os.symlink(field.outside / "outside.txt", root / "link.md")
@@ -167,110 +171,30 @@ async def test_every_way_out_is_refused_and_logged(
         found = cursor(agent)
     assert found is not None
     assert found.written == ("ok.md",)
-    assert len(script.forks) == 3  # it ends with a round that wrote and had no failed call
     assert field.watched() == before
     assert field.ears.heard() == []
     assert not {"settings.json", "flags.json"} & {p.name for p in stage.home.iterdir()}
     assert (stage.home / "credentials").read_text() == SECRET
     assert not list(stage.base.rglob("w.md"))
     assert not processes_with(str(field.mark))
-    assert SECRET not in str(seen)
-    refused = [r for r in seen if r.get("is_error")]
-    count = len(attacks(field, ""))
-    assert len(refused) >= count - 2 + len(tried) * 0.7  # the rest ran, and could do nothing
+    assert SECRET not in str([*seen, *(said_last(one) for one in script.forks)])
+    count = len(attacks(field, "")) + len(shells)
+    assert sum(bool(r.get("is_error")) for r in seen) == count
     denials = [n.text for n in stage.notices if n.layer == "guard"]
+    assert len(denials) == count
     assert all(text.startswith("extract_memories: ") for text in denials)
-    assert len(denials) >= count * 0.6
 
 
 async def test_how_much_one_run_writes_is_bounded(stage: Stage) -> None:
-    def floods(task: ExtractTask, number: int) -> Any:
-        if number > 1:
-            return "done"
-        huge = topic("x " * MAX_BYTES)
-        many = [
-            call(
-                "Write",
-                f"w{n}",
-                file_path=f"{task.folder}/f{n}.md",
-                content=topic(f"Deploy {n} happens on Tuesday."),
-            )
-            for n in range(500)
-        ]
-        return reply(call("Write", "h", file_path=f"{task.folder}/h.md", content=huge), *many)
-
-    script = Script(floods)
+    huge = topic("x " * MAX_BYTES)
+    many = {f"f{n}.md": topic(f"Deploy {n} happens on Tuesday.") for n in range(500)}
+    files = [write(name, text) for name, text in {"h.md": huge, **many}.items()]
+    script = Script(lambda *_: reply(*files))
     async with stage.agent(script) as agent:
         await turn(agent, "Every deploy happens on Tuesday.")
         assert agent.memories is not None
         assert len(agent.memories.folder.keys()) == MAX_FILES
-    errors = [r for r in results(script.forks[-1]) if r.get("is_error")]
-    assert len(errors) == 501 - MAX_FILES
-
-
-def failing(name: str) -> Block:
-    """A call that fails, so that the run goes on."""
-    return call("Read", name, file_path="/nowhere/at/all")
-
-
-async def test_a_run_reads_its_own_writes_and_nobody_else_does(stage: Stage) -> None:
-    seen: list[str] = []
-
-    def looks(task: ExtractTask, number: int) -> Any:
-        path = f"{task.folder}/new.md"
-        if number == 1:
-            return reply(call("Write", "w1", file_path=path, content=FINE), failing("f1"))
-        if number == 2:
-            seen.append(str(Path(path).exists()))
-            return reply(call("Read", "r1", file_path=path), failing("f2"))
-        if number == 3:
-            seen.append(str(results(script.forks[-1])[0]["content"]))
-            edit = {"old_string": "Tuesdays", "new_string": "Tuesday afternoons"}
-            return reply(call("Edit", "e1", file_path=path, **edit))
-        return "done"
-
-    script = Script(looks)
-    async with stage.agent(script) as agent:
-        await turn(agent, "Deploys happen on Tuesday afternoons.")
-        assert agent.memories is not None
-        assert "Tuesday afternoons" in agent.memories.folder.read("new.md").text
-        assert len(agent.memories.history.log("new.md")) == 1
-    assert seen[0] == "False"
-    assert "Deploys happen on Tuesdays." in seen[1]
-
-
-async def test_the_name_of_a_memory_is_enough_to_write_read_and_edit_it(stage: Stage) -> None:
-    (stage.project / "new.md").write_text("The project's own file of that name.\n")
-    seen: list[str] = []
-
-    def by_name(_: ExtractTask, number: int) -> Any:
-        if number == 1:
-            return reply(call("Write", "w1", file_path="new.md", content=FINE), failing("f1"))
-        if number == 2:
-            return reply(call("Read", "r1", file_path="new.md"), failing("f2"))
-        seen.append(str(results(script.forks[-1])[0]["content"]))
-        edit = {"old_string": "Tuesdays", "new_string": "Tuesday afternoons"}
-        return reply(call("Edit", "e1", file_path="new.md", **edit))
-
-    script = Script(by_name)
-    async with stage.agent(script) as agent:
-        await turn(agent, "Deploys happen on Tuesday afternoons.")
-        assert agent.memories is not None
-        assert "Tuesday afternoons" in agent.memories.folder.read("new.md").text
-    assert "Deploys happen on Tuesdays." in seen[0]
-    assert (stage.project / "new.md").read_text() == "The project's own file of that name.\n"
-
-
-async def test_without_a_sandbox_there_is_no_shell(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("reverie.toolbox.sandbox.WHERE", "/nowhere")
-    script = Script(lambda _, n: reply(call("Bash", "b1", command="ls")) if n == 1 else "done")
-    async with stage.agent(script) as agent:
-        await turn(agent, "What is here?")
-    (result,) = results(script.forks[-1])
-    assert result["is_error"]
-    assert "no shell here" in str(result["content"])
+    assert "h.md: a memory has at most" in said_last(script.forks[1])
 
 
 async def test_files_that_are_no_memories_do_not_land(stage: Stage) -> None:
@@ -282,17 +206,7 @@ async def test_files_that_are_no_memories_do_not_land(stage: Stage) -> None:
         "fine.md": FINE,
     }
 
-    def all_of_them(task: ExtractTask, number: int) -> Any:
-        if number > 1:
-            return "done"
-        return reply(
-            *(
-                call("Write", f"w{n}", file_path=f"{task.folder}/{name}", content=text)
-                for n, (name, text) in enumerate(files.items())
-            )
-        )
-
-    async with stage.agent(Script(all_of_them)) as agent:
+    async with stage.agent(Script(writes(files))) as agent:
         await turn(agent, "Deploys happen on Tuesdays.")
         found = cursor(agent)
         assert found is not None

@@ -9,7 +9,7 @@ import pytest
 from reverie.testing import call, reply
 from reverie.transcript import ExtractTask
 
-from .extracts import Answer, Script, Stage, cursor, results, topic, turn, write, writes
+from .extracts import Answer, Script, Stage, cursor, read, said_last, topic, turn, write, writes
 
 pytestmark = [pytest.mark.spec("7.extraction")]
 SAID = "From now on always use pnpm instead of npm."
@@ -38,7 +38,7 @@ async def test_one_file_written_twice_in_a_round_is_one_memory_as_last_written(
     later = RULE.replace("Always use pnpm instead of npm.", "Use pnpm instead of npm, always.")
 
     def rounds(task: ExtractTask, number: int) -> Answer:
-        both = (write(task, "pnpm.md", RULE, 1), write(task, "pnpm.md", later, 2))
+        both = (write("pnpm.md", RULE), write("pnpm.md", later))
         return reply(*both) if number == 1 else "done"
 
     async with stage.agent(Script(rounds)) as agent:
@@ -52,14 +52,14 @@ async def test_one_file_written_twice_in_a_round_is_one_memory_as_last_written(
 async def test_a_type_that_no_memory_has_is_denied_and_can_be_put_right(stage: Stage) -> None:
     def rounds(task: ExtractTask, number: int) -> Answer:
         wrong = RULE.replace("type: feedback", "type: opinion")
-        return reply(write(task, "pnpm.md", RULE if number > 1 else wrong, number))
+        return reply(write("pnpm.md", RULE if number > 1 else wrong))
 
     script = Script(rounds)
     async with stage.agent(script) as agent:
         await turn(agent, SAID)
         assert agent.memories is not None
         assert agent.memories.folder.read("pnpm.md").type == "feedback"
-    (told,) = [str(one["content"]) for one in results(script.forks[1])]
+    told = said_last(script.forks[1])
     assert "there is no type `opinion`: use one of user, feedback, project, reference" in told
 
 
@@ -75,13 +75,13 @@ async def test_a_head_that_would_be_lost_is_sent_back_once(
     stage: Stage, head: str, why: str
 ) -> None:
     wrong = RULE.replace("type: feedback", f"type: feedback\n{head}")
-    script = Script(lambda task, number: reply(write(task, "pnpm.md", wrong, number)))
+    script = Script(lambda task, number: reply(write("pnpm.md", wrong)))
     async with stage.agent(script) as agent:
         await turn(agent, SAID)
         assert agent.memories is not None
         assert agent.memories.folder.read("pnpm.md").text == wrong
     assert len(script.forks) == 2
-    (told,) = [str(one["content"]) for one in results(script.forks[1])]
+    told = said_last(script.forks[1])
     assert why in told
 
 
@@ -93,8 +93,8 @@ async def test_a_renamed_memory_is_called_by_its_new_name_in_the_index(stage: St
 
     def rounds(task: ExtractTask, number: int) -> Answer:
         if number == 1:
-            return reply(call("Read", "r", file_path=f"{task.folder}/pnpm.md"))
-        return reply(write(task, "pnpm.md", again.replace("use pnpm", "use yarn"), number))
+            return read("pnpm.md")
+        return reply(write("pnpm.md", again.replace("use pnpm", "use yarn")))
 
     async with stage.agent(Script(rounds)) as agent:
         await turn(agent, said)
@@ -111,8 +111,8 @@ async def test_by_flag_saves_leave_the_pointer_out_and_the_prompt_says_so(stage:
         assert list(agent.memories.folder.keys()) == ["pnpm.md"]
         assert agent.memories.folder.index().data == b""
     last = script.forks[0].at(script.forks[0].count - 1).pieces[-1].block.text
-    assert "no pointers are made" in last
-    assert "pointers follow" not in last
+    assert "There is no index" in last
+    assert "is updated for you" not in last
 
 
 @pytest.mark.parametrize("exclusive", ["0", "1"])
@@ -138,8 +138,8 @@ async def test_a_rule_that_differs_by_two_letters_is_no_echo_of_the_old_one(stag
 
     def rounds(task: ExtractTask, number: int) -> Answer:
         if number == 1:
-            return reply(call("Read", "r", file_path=f"{task.folder}/names.md"))
-        return reply(write(task, "names.md", new, number))
+            return read("names.md")
+        return reply(write("names.md", new))
 
     async with stage.agent(Script(rounds)) as agent:
         await turn(agent, "From now on, I need you to start method names with 'md_'.")

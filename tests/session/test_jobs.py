@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 import anyio
 import pytest
 
-from reverie.session import Jobs, process_limit
+from reverie.session import Jobs, ProcessLimit, process_limit
 from reverie.world import Notice
 
 pytestmark = pytest.mark.spec("B18.jobs")
@@ -114,7 +116,25 @@ async def test_one_limit_for_all():
 
 async def test_sessions_of_a_process_share_the_limit():
     assert process_limit(4) is process_limit(9)
-    assert process_limit(4).total_tokens == 4
+
+
+def test_event_loops_of_a_process_share_the_limit():
+    limit, inside, most = ProcessLimit(2), 0, 0
+
+    async def work() -> None:
+        nonlocal inside, most
+        async with limit:
+            inside += 1
+            most = max(most, inside)
+            await anyio.sleep(0.02)
+            inside -= 1
+
+    threads = [threading.Thread(target=anyio.run, args=(work,)) for _ in range(6)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(20)
+    assert (inside, most) == (0, 2)
 
 
 async def test_cancel_stops_one_and_drops_what_waited():

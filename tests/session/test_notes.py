@@ -24,7 +24,7 @@ from reverie.testing import ScriptedModel, call, reply
 from reverie.toolbox import standard
 from reverie.transcript import Block, Failed, ForkEnded, NotesTaken, NotesTask, Replaced
 from reverie.wire import Reply, Request, user
-from reverie.world import Notice
+from reverie.world import Capabilities, Notice
 
 from .doors import opened
 
@@ -519,6 +519,23 @@ async def test_a_library_session_without_an_edit_tool_gets_its_notes_in_words(de
         assert "\nMending the login\n" in text
         assert "\nAll green.\n" in text
         assert records(s, NotesTaken)
+
+
+async def test_a_model_without_tools_is_sent_none_and_writes_notes_in_words(desk: Desk):
+    """Neither tool definitions nor results: the conversation abridged, and the notes."""
+    desk.answering = lambda task, _: (
+        "<notes>\n# Session Title\nMending the login\n\n# Current State\nAll green.\n</notes>"
+    )
+    desk.model = ScriptedModel(desk._answer, capabilities=Capabilities(tools=False))
+    async with desk.open() as s:
+        await says(s, LONG)
+        assert "All green." in path_of(s).read_text()
+    (asked,) = desk.model.requests
+    assert asked.head.tools == "[]"
+    assert asked.count == 1
+    told = asked.at(0).pieces[-1].block.get("text")
+    assert LONG.strip() in told
+    assert "answer in words" in told
 
 
 async def test_an_answer_in_words_with_a_section_of_its_own_is_not_taken(desk: Desk):

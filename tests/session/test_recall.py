@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -163,6 +164,26 @@ async def test_a_selection_that_is_ready_but_not_taken_is_named_as_dropped(
 
 
 # --- never delaying
+
+
+async def test_the_first_prompt_waits_longer_for_its_memory_than_later_ones(
+    home: Path, project: Path
+):
+    finder = Hanging([hit("billing.md")])
+    async with stage(home, project, finder=finder) as s:
+        filled(s)
+        await s.recall._rehearse()
+        await s.say(QUESTION)
+        threading.Timer(0.05, finder.let_go.set).start()
+        await s.prepare(0.0)
+        assert s.injected == ["billing.md"]
+        await s.session.observe(reply("Yes."))
+        await s.end()
+        finder.let_go.clear()
+        known = len(s.session.view.recalled)
+        await s.say("And what about the tulip beds?")
+        await s.prepare(0.0)
+        assert len(s.session.view.recalled) == known
 
 
 async def test_with_a_selector_that_hangs_the_first_token_comes_all_the_same(
@@ -380,7 +401,8 @@ async def test_docs_of_a_tool_in_use_are_noise_and_its_gotchas_stay(home: Path, 
 
 
 async def test_at_most_five_and_the_sixth_is_named(home: Path, project: Path):
-    async with stage(home, project, finder=Fixed([hit(f"garden_{n}.md") for n in range(7)])) as s:
+    hits = [replace(hit(f"garden_{n}.md"), sentence=n) for n in range(7)]
+    async with stage(home, project, finder=Fixed(hits)) as s:
         filled(s)
         await s.turn("Which of the beds need water?", reply("All."))
         assert s.injected == [f"garden_{n}.md" for n in range(5)]

@@ -11,7 +11,6 @@ import pytest
 from reverie.agent import AgentOptions, open_agent
 from reverie.errors import StoreError
 from reverie.session import MemoryIndex, Recall, RecalledNotes, Session, run_turn
-from reverie.session.recall.project_index import LARGE
 from reverie.settings import DEFAULTS
 from reverie.store import INDEX_NAME, MemoryStore, Project
 from reverie.testing import ScriptedModel, call, reply
@@ -172,26 +171,3 @@ async def test_a_closed_index_is_not_opened_again(tmp_path: Path):
         index.look("anything at all", 0.0)
     index.close()
     assert os.listdir(tmp_path / "kept") == [INDEX_NAME]
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs proc: it lists open files")
-def test_the_index_file_of_a_large_memory_alone_stays_open(tmp_path: Path) -> None:
-    def is_open() -> bool:
-        links = [os.path.realpath(one) for one in Path("/proc/self/fd").iterdir()]
-        return str((kept / INDEX_NAME).resolve()) in links
-
-    folder, kept = tmp_path / "memory", tmp_path / "kept"
-    folder.mkdir()
-    kept.mkdir()
-    (folder / "billing.md").write_text("The billing deploys happen on Friday.")
-    index = MemoryIndex(folder, kept, model=lambda: None)
-    assert index.search(QUESTION, 5.0, k=1)
-    assert not is_open()
-    for n in range(LARGE):
-        (folder / f"b{n}.md").write_text("Tulip")
-    assert [hit.file for hit in index.search(QUESTION, 5.0, k=1)] == ["billing.md"]
-    assert is_open()
-    (folder / "billing.md").write_text("Gone.")
-    assert not index.search(QUESTION, 5.0, k=1)
-    index.close()
-    assert not is_open()

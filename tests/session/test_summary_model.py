@@ -87,6 +87,17 @@ async def test_the_model_that_was_chosen_writes_by_a_side_query_that_is_counted(
     assert [n.level for n in stage.notices if n.layer == "compaction"] == ["info"]
 
 
+async def test_a_model_without_tools_is_sent_no_tool_definitions(stage: Stage):
+    words = ScriptedModel(
+        lambda _: a_summary(said="short"), name="words", capabilities=Capabilities(tools=False)
+    )
+    async with stage.open(summariser=words) as s:
+        await filled(stage, s)
+        assert s.view.head is not None
+        assert s.view.head.tools != "[]"
+    assert {one.head.tools for one in words.requests} == {"[]"}
+
+
 async def test_a_part_is_written_by_it_too(stage: Stage):
     model, talk = another(summaries=lambda _: a_summary(said="short"))
     async with stage.open(summariser=model) as s:

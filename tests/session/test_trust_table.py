@@ -32,7 +32,7 @@ async def outcome(case: TrustCase, base: Path) -> str:
             script.main.append(line.text)
 
     def rounds(task: ExtractTask, number: int) -> Answer:
-        return reply(write(task, "draft.md", case.file)) if number == 1 else "done"
+        return reply(write("draft.md", case.file)) if number == 1 else "done"
 
     async with stage.agent(script) as agent:
         await turn(agent, *said[:-1])

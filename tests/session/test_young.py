@@ -75,6 +75,10 @@ def test_above_the_limit_those_about_the_user_stand_there_and_then_none(
     one_of_each(memories)
     write(memories, "long.md", "words " * 100, type="project")
     assert keys(memories, 100) == ["feedback.md", "user.md"]
+    for day in ("2023-11-20", "2023-11-10"):  # the clock stands between the two
+        about = f"Only fixes until {day}"
+        write(memories, f"{day}.md", about, type="project", description=about)
+    assert keys(memories, 100) == ["feedback.md", "user.md", "2023-11-20.md"]
     write(memories, "rules.md", "words " * 100, type="feedback")
     assert keys(memories, 100) == []
 

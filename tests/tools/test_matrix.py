@@ -14,9 +14,8 @@ from reverie.agent import AgentOptions, open_agent
 from reverie.agent.subagents.registry import EXPLORE, GENERAL
 from reverie.agent.subagents.spawn import AgentSpec, spawn_agent
 from reverie.agent.subagents.teammate_process import Teammate
+from reverie.session import guards_at
 from reverie.session.dream import schedule
-from reverie.session.extraction.run import TOOLS as EXTRACTION
-from reverie.session.extraction.run import guards_at
 from reverie.store import MemoryStore
 from reverie.testing import ScriptedModel, world
 from reverie.toolbox import Guard, Verdict
@@ -40,7 +39,6 @@ PLACES = {
 }
 WHO: dict[str, tuple[tuple[str, ...], str]] = {
     "dream": (schedule.TOOLS, "work"),
-    "extraction": (EXTRACTION, "own memory"),
     "reader": (("Read", "Grep", "Glob", "List"), ""),
     "summary": ((), ""),
 }

@@ -10,6 +10,7 @@ __getattr__ = offered(
         "files": "ClientSettings",
         "install": "CLIENTS",
         "plugin": "plugin_files",
-        "proxy_address": "ProxyAddress known_token",
+        "proxy_address": "ProxyAddress known_token proxy_status",
+        "service": "start_missing unit",
     },
 )

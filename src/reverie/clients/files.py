@@ -13,8 +13,9 @@ import contextlib
 import json
 import os
 import stat
+import subprocess
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from reverie.clients.proxy_address import (
     forget_token,
     gateways,
     make_token,
-    status,
+    proxy_status,
 )
 from reverie.errors import InvalidInput, NotFound, PathRefused, StoreError
 from reverie.settings.schema import read_object
@@ -77,16 +78,20 @@ class ClientSettings:
     def install(self, name: str, port: int = PORT) -> SettingsChange:
         """What installing would change; nothing is written."""
         client = find_client(name)
-        address = ProxyAddress(port, make_token(self.project.home))
+        address = ProxyAddress(port, make_token(self.project.home), name)
         record = self.record(name)
         path = _target(Path(record["file"]) if record else self._file(client))
         old = _read(path)
+        _check_uncommitted(path, address)
         with _with_file_name(path):
             bare, made = old, _missing(path)
             if record:
                 bare = plans.uninstall(client, old, _installation(record)).text
                 made = (*record["folders"], *made)
             plan = plans.install(client, bare, client.wishes(address, self.project.home))
+            if plan.notes:  # it may not read our folder: an address without its name says so
+                plain = ProxyAddress(port, address.token)
+                plan = plans.install(client, bare, client.wishes(plain, self.project.home))
         folder, values = self._file(client).parent, plans.values(client, bare)
         found = gateways(name, values, self.project.environ, folder, address.token)
         kept = (record or {}).get("upstreams", {})  # stays until it is taken back
@@ -96,7 +101,7 @@ class ClientSettings:
             what = f"Another client has the proxy on port {port} forward elsewhere"
             raise InvalidInput(what, do=f"Take another port, as in `--port {port + 1}`")
         same = kept == upstreams and self.port(name) == port
-        if any(upstreams.values()) and not same and status(address) is not None:
+        if any(upstreams.values()) and not same and proxy_status(address) is not None:
             what = f"A proxy runs on port {port} that does not forward to the gateway of {name}"
             raise InvalidInput(what, do="Stop it, install again, then start it again")
         return SettingsChange(client, path, old, plan, tuple(dict.fromkeys(made)), port, upstreams)
@@ -170,11 +175,14 @@ class ClientSettings:
             name for name in CLIENTS if (self.project.home / _RECORDS / f"{name}.json").is_file()
         )
 
-    def in_place(self, name: str, address: ProxyAddress) -> bool:
-        """Whether a client's settings still name the proxy."""
+    def in_place(self, name: str, address: ProxyAddress) -> ProxyAddress | None:
+        """The address of the proxy that a client's settings still have: with its name, or, where it
+        may not read our folder or an older version wrote it, without."""
         client, record = find_client(name), self.record(name)
-        path = Path(record["file"]) if record else self._file(client)
-        return plans.is_in_place(client, _read(path), client.wishes(address, self.project.home))
+        text = _read(Path(record["file"]) if record else self._file(client))
+        both = (replace(address, client=name), replace(address, client=""))
+        wishes = {one: client.wishes(one, self.project.home) for one in both}
+        return next((one for one in both if plans.is_in_place(client, text, wishes[one])), None)
 
     def port(self, name: str) -> int:
         """The port that a client was pointed at."""
@@ -259,6 +267,18 @@ def _target(path: Path) -> Path:
     if info.st_size > _MOST:
         raise _refusal(real, "It is too large for settings")
     return real
+
+
+def _check_uncommitted(path: Path, address: ProxyAddress) -> None:
+    """Refuse to write the proxy's token into a file that git would commit."""
+    if not any((folder / ".git").exists() for folder in path.parents):
+        return
+    git = ["git", "-C", str(next(one for one in path.parents if one.is_dir()))]
+    ignored = subprocess.run([*git, "check-ignore", "-q", str(path)], check=False)
+    if ignored.returncode:
+        what = "This file is in a git repository, and the proxy's address holds its token"
+        do = "Let git ignore the file, or set the client's base URL in your shell: `reverie proxy` "
+        raise PathRefused(what, where=str(path), do=f"{do}prints it (port {address.port})")
 
 
 def _refusal(path: Path, what: str) -> PathRefused:

@@ -29,6 +29,7 @@ MANIFEST = ".claude-plugin/plugin.json"
 HOOKS = "hooks/hooks.json"
 SERVERS = ".mcp.json"
 SKILL = "skills/memory/SKILL.md"
+DREAM = "skills/dream/SKILL.md"
 OURS = ".reverie.json"
 """What we wrote: each file with its digest."""
 MAX_FILE = 1024 * 1024
@@ -74,6 +75,31 @@ forget`: that is theirs to run.
 """
 
 
+_DREAM = """\
+---
+name: dream
+description: >-
+  Tidy the long-term memory of this project: merge duplicates, resolve contradictions, date what is
+  relative. Use it when the person asks for a dream or to clean up the memory, never by yourself.
+---
+
+# Dream
+
+1. Call `dream_open` of the `reverie` server. It gives the rules, the files and known issues. If
+   it says that there are more pages, call it again with `page` until you have read all of them.
+2. Decide what to change. Leave alone what you are not sure of: a fact that differs in a name, a
+   number or a date is another fact.
+3. Call `dream_write` for each file that changes, with its whole text, and with a reason for every
+   fact that goes. The words of that fact are copied exactly. An empty text removes a file.
+4. Its answer names what is wrong. Write these files again, twice at most.
+5. Call `dream_close`. It applies what passed and leaves the rest as it was.
+6. Tell the person what changed and what was left out. `reverie dream undo` takes it back.
+
+If nothing needs to change, call `dream_close` without a write. If the person wants to stop, call
+it with `discard`.
+"""
+
+
 def program() -> str:
     """Return the path of the installed `reverie`."""
     called, beside = os.path.abspath(sys.argv[0]), os.path.dirname(sys.executable)
@@ -95,6 +121,7 @@ def plugin_files() -> dict[str, str]:
         HOOKS: _json({"hooks": _hooks(program())}),
         SERVERS: _json({"mcpServers": {NAME: server}}),
         SKILL: _SKILL,
+        DREAM: _DREAM,
     }
 
 

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import secrets
+import shutil
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from reverie.errors import InvalidInput, NotFound, StoreError
-from reverie.settings.schema import read_object
 from reverie.store.files import Changed, Folder
 
 PORT = 8786
@@ -27,18 +29,22 @@ STATUS = "status"
 _FOLDER, _TOKEN = "proxy", "token"
 _FORM = re.compile(r"[A-Za-z0-9_-]{20,64}", re.ASCII)
 _MOST = 65_536
+STATUS_SECONDS = 20.0
+_API_KEY = re.compile(r"^(?:API key configured|Logged in using an API key)\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyAddress:
-    """The two base URLs that clients are given."""
+    """The two base URLs that clients are given; those of a `client` that was installed name it."""
 
     port: int
     token: str
+    client: str = ""
 
     @property
     def base(self) -> str:
-        return f"http://{HOST}:{self.port}/{self.token}"
+        named = f"/{self.client}" if self.client else ""
+        return f"http://{HOST}:{self.port}/{self.token}{named}"
 
     @property
     def anthropic(self) -> str:
@@ -84,7 +90,7 @@ def forget_token(home: Path) -> None:
         (home / _FOLDER).rmdir()
 
 
-def status(address: ProxyAddress, seconds: float = 2.0) -> dict[str, Any] | None:
+def proxy_status(address: ProxyAddress, seconds: float = 2.0) -> dict[str, Any] | None:
     """What the proxy at this address says of itself; None where none of ours answers."""
     import http.client
 
@@ -126,7 +132,7 @@ def gateways(
         past = next(filter(_CLOUDS.fullmatch, on), "")
         found["anthropic"] = env.get("ANTHROPIC_BASE_URL")
     elif client == "codex":
-        past = _past_codex(data, read_object(folder / "auth.json")[0])
+        past = _past_codex(data) or _codex_login(environ, folder)
         found["openai"] = data.get("openai_base_url")
     else:
         model = str(data.get("model") or "openai")
@@ -140,16 +146,39 @@ def gateways(
     return {api: _upstream(client, api, url, environ, token) for api, url in found.items()}
 
 
-def _past_codex(data: Mapping[str, Any], login: Mapping[str, object]) -> str:
-    """Return what makes Codex pass by the proxy, or its token useless there."""
+def _past_codex(data: Mapping[str, Any]) -> str:
+    """Return what makes Codex pass by the proxy."""
     profile = object_in(object_in(data, "profiles"), str(data.get("profile")))
     provider = {**data, **profile}.get("model_provider", "openai")
-    if provider != "openai":
-        return f"model_provider = {provider}"
-    key = "apikey" if login.get("OPENAI_API_KEY") or not login.get("tokens") else "chatgpt"
-    by = str(login.get("auth_mode") or key)
-    told = "its token is not for OpenAI's API (`codex login --with-api-key` sets a key)"
-    return "" if by.lower() == "apikey" else f"a login by {by}: {told}"
+    return "" if provider == "openai" else f"model_provider = {provider}"
+
+
+def _codex_login(environ: Mapping[str, str], folder: Path) -> str:
+    """Return what makes the token of Codex useless at the proxy, by Codex's own word: the file that
+    holds it is not read."""
+    remedy = "(`codex login --with-api-key` sets a key)"
+    program = shutil.which("codex", path=environ.get("PATH", os.defpath))
+    if program is None:
+        asked = "a login that cannot be checked: codex is not on PATH"
+        return asked if (folder / "auth.json").exists() else ""
+    try:
+        found = subprocess.run(
+            [program, "login", "status"],
+            env={**environ, "CODEX_HOME": str(folder)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=STATUS_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"a login that cannot be checked: `codex login status`: {type(error).__name__}"
+    told = found.stdout + found.stderr
+    if found.returncode or _API_KEY.search(told):
+        return ""  # none yet, or a key
+    by = "ChatGPT" if "chatgpt" in told.lower() else "an account"
+    return f"a login by {by}: its token is not for OpenAI's API {remedy}"
 
 
 def _upstream(client: str, api: str, given: object, environ: Mapping[str, str], token: str) -> str:

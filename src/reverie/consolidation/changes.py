@@ -46,6 +46,11 @@ class BranchVerdict:
     left: tuple[RejectedChange, ...] = ()
     tombstones: tuple[Tombstone, ...] = ()
 
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Everything that is wrong with what is not applied."""
+        return tuple(str(fault) for one in self.left for fault in one.faults)
+
 
 def change_verdict(
     given: CheckInput,

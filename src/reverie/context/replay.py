@@ -347,6 +347,7 @@ def world_of(
         model_name=bare(model) if window is not None else model,
         tool_limits={} if way_back.folder else {way_back.tool: None},
         way_back=way_back,
+        whole_turns=bool(way_back.folder),  # then the list is that of a client we do not know
     )
 
 

@@ -1,10 +1,9 @@
 """The embedded answer to extraction: what the user asked to keep of the newest messages, written.
 
-It reads the user's own new words by cues and works through tool calls: one round writes every
-memory as a new file, and a last short text says what was done; pointers follow files by themselves.
-A memory that says it already is left alone, and none is changed: where a newer rule replaces an
-older one, the older is marked when the newer is saved. It calls no other tool, writes outside no
-folder it was given, and where nothing was asked it says so and writes nothing.
+It reads the user's own new words by cues and answers in the form of any extraction, with one block
+for each new file; pointers follow files by themselves. A memory that says it already is left alone,
+and none is changed: where a newer rule replaces an older one, the older is marked when the newer is
+saved. Where nothing was asked it says so.
 """
 
 from __future__ import annotations
@@ -13,9 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reverie.embedded import history as past
 from reverie.embedded.findings import LEAD, find_cue, find_facts, says
-from reverie.embedded.history import ConversationHistory, RequestedCall
 from reverie.embedded.sentences import ExtractedFact, Sentence, turns
 from reverie.errors import ReverieError
 from reverie.text.tokens import has_chinese
@@ -27,8 +24,6 @@ from reverie.transcript.tasks import ExtractTask, KnownMemory
 from reverie.wire.request import Request
 
 NOTHING_TO_SAVE = "Nothing new is worth keeping."
-SAVED = "Saved: {files}."
-FAILED = "Not saved: {files}."
 NAME = 60  # characters of a name
 NAME_WORDS = 5
 FILE_WORDS = 4  # of a file's name, behind the type
@@ -42,42 +37,11 @@ def answer_extraction(request: Request) -> Sequence[Block]:
     task = request.task
     if not isinstance(task, ExtractTask):
         return [text_block(NOTHING_TO_SAVE)]
-    history = past.read(request)
-    if any(call.name == "Write" for call in history.made):
-        return [text_block(_describe_writes(history, task))]
     known = (*task.injected, task.instructions)
     saves = plan_saves(find_facts(turns(request, task), known), task.memories)
-    asks = [ask for save in saves if (ask := _write_call(save, task)) is not None]
-    if not asks or not (task.any_tool or "Write" in history.tools):
-        return [text_block(NOTHING_TO_SAVE)]
-    used = {call.id for call in history.calls}
-    return [past.call_block(request, used, ask.tool, ask.input) for ask in asks]
-
-
-def _path(task: ExtractTask, key: str) -> str:
-    return f"{task.folder.rstrip('/')}/{key}"
-
-
-def _write_call(save: DraftWrite, task: ExtractTask) -> RequestedCall | None:
-    text = new_file(save)
-    if text is None:
-        return None
-    return RequestedCall("Write", {"file_path": _path(task, save.key), "content": text})
-
-
-def _describe_writes(history: ConversationHistory, task: ExtractTask) -> str:
-    """What became of the writes, by name."""
-    made = {call.id: call for call in history.made if call.name == "Write"}
-    good: dict[str, None] = {}
-    bad: dict[str, None] = {}
-    for outcome in history.outcomes:
-        call = made.get(outcome.call.id)
-        if call is not None:
-            name = call.path.removeprefix(_path(task, ""))
-            (bad if outcome.error else good)[name] = None
-    lines = [SAVED.format(files=", ".join(good))] if good else []
-    lines += [FAILED.format(files=", ".join(bad))] if bad else []
-    return "\n".join(lines) or NOTHING_TO_SAVE
+    texts = ((save.key, new_file(save)) for save in saves)
+    blocks = [f'<memory file="{key}">\n{text.rstrip()}\n</memory>' for key, text in texts if text]
+    return [text_block("\n".join(blocks) or NOTHING_TO_SAVE)]
 
 
 # Where a finding goes

@@ -5,14 +5,14 @@ One loop serves a process. It ends with the main thread, after what is under way
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from reverie.concurrency import LoopThread
 from reverie.interception.decisions import OutgoingRequest
 from reverie.interception.engine import EngineOptions, InterceptionEngine
 from reverie.interception.mirror import MirrorOptions
@@ -25,27 +25,19 @@ from reverie.world import Say
 if TYPE_CHECKING:
     from reverie.wire.lists import Format
 
-T = TypeVar("T")
 DRAIN_SECONDS = 30.0
 ALWAYS = 1 << 60
 """Characters of a result that stays: here results are fitted in the list itself."""
 
 
-class LoopThread:
-    """An event loop in a thread of its own."""
+class LearnerLoop(LoopThread):
+    """The loop of wrapped clients; it ends with the main thread."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+        super().__init__("reverie")
         self.loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix="reverie"))
         self.open: set[BackgroundLearner] = set()
-        threading.Thread(target=self._run, name="reverie").start()
         _before_the_end(self._end)
-
-    def _run(self) -> None:
-        try:
-            self.loop.run_forever()
-        finally:
-            self.loop.close()
 
     def _end(self) -> None:
         if self not in _beside:  # a child that was forked has the callback, but not the thread
@@ -54,10 +46,7 @@ class LoopThread:
             for learning in list(self.open):
                 learning.close()
         finally:  # whatever it was that failed: a process must be able to end
-            self.loop.call_soon_threadsafe(self.loop.stop)
-
-    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        return asyncio.run_coroutine_threadsafe(work, self.loop)
+            self.stop()
 
 
 def _before_the_end(work: Callable[[], None]) -> None:
@@ -69,7 +58,7 @@ def _before_the_end(work: Callable[[], None]) -> None:
 
 
 _beginning = threading.Lock()
-_beside: list[LoopThread] = []
+_beside: list[LearnerLoop] = []
 
 
 def _begin_anew() -> None:
@@ -82,11 +71,11 @@ def _begin_anew() -> None:
 os.register_at_fork(after_in_child=_begin_anew)
 
 
-def beside() -> LoopThread:
+def beside() -> LearnerLoop:
     """The loop of this process; begun when it is first needed."""
     with _beginning:
         if not _beside:
-            _beside.append(LoopThread())
+            _beside.append(LearnerLoop())
         return _beside[0]
 
 

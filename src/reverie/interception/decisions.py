@@ -347,6 +347,8 @@ class TrafficCounts:
     """What went through, counted."""
 
     counts: Counter[str] = field(default_factory=Counter[str])
+    clients: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
+    """Requests of each installed client that were read, by kind."""
     saved: int = 0
     breaks: int = 0  # ours: none, or there is a fault
     client_breaks: int = 0

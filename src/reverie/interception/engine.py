@@ -7,7 +7,8 @@ log, then the request. What the session of the shadow does behind an answer is n
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,17 +31,20 @@ from reverie.interception.decisions import (
     undecided_lines,
 )
 from reverie.interception.identity import (
+    INSIDE,
     SWITCH,
     Caller,
     caller_of,
     folder_of,
+    is_attended,
     kind_of,
     person_of,
     prompt_of,
     reader_of,
+    reading_of,
 )
 from reverie.interception.mirror import MirrorOptions, MirrorSession
-from reverie.interception.mirror_pool import MirrorPool, RequestTails
+from reverie.interception.mirror_pool import LockTable, MirrorPool, RequestTails
 from reverie.interception.patches import (
     InterceptedRequest,
     OutgoingPlan,
@@ -71,9 +75,11 @@ NAME = "proxy"
 PLACE = "proxy"
 """The folder in home with the log of decisions."""
 REST_SECONDS = 3.0
+PATIENCE = 20.0
 CHARACTERS = 8_000
 PREVIEW = 1_200
-_LOCKS = 4_096
+SAID = 1_000
+"""Different notices about bodies that passed; no more are said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,8 @@ class EngineOptions:
     way_back: ReadBackHint | None = None  # how results are read back, where it is not by a file
     seal: Seal | None = None
     rest: float = REST_SECONDS  # without a request, after which a turn is over
+    patience: float = PATIENCE  # seconds, after which a request passes as it is
+    by_client: bool = False  # nothing is sealed or stored that the client may not read
     scope: str = ""  # parts callers that share a credential
     folder: str = ""  # the project of every request; else each tells its own
 
@@ -102,7 +110,8 @@ class InterceptionEngine:
         self._known = ScanCache()
         self._ends = RequestTails()
         self.shadows = MirrorPool(rules.shadows, self._log)
-        self._deciding: dict[str, anyio.Lock] = {}
+        self._deciding = LockTable()
+        self._said: set[str] = set()
 
     async def aclose(self) -> None:
         await self.shadows.aclose()
@@ -111,30 +120,46 @@ class InterceptionEngine:
     # --- a request
 
     async def outgoing(
-        self, form: Format, headers: Mapping[str, str], data: bytes
+        self, form: Format, headers: Mapping[str, str], data: bytes, client: str = ""
     ) -> OutgoingRequest:
-        """What goes out; the client's own bytes where anything fails."""
-        if headers.get(SWITCH, "").strip().lower() == "off":
+        """What goes out; the client's own bytes where anything fails. `client` is the name of one
+        that was installed."""
+        if headers.get(SWITCH, "").strip().lower() == "off" or headers.get(INSIDE):
             return self._pass_through(data, "off", "off")
         try:
-            asked = self._read(form, headers, data)
+            asked = await to_thread.run_sync(self._read, form, headers, data, client)
         except (UnpatchableBody, ReverieError, OSError) as error:
-            self._say(f"a body passed as it is: {error}")
+            self._say_once(f"a body passed as it is: {error}")
             return self._pass_through(data, "passed: not readable")
+        self._count(asked, client)
         if asked.kind == "side":
             return self._pass_through(data, "passed: a side request")
-        found, error = await alone(self._build_request(asked, data), None)
+        found, error = None, f"it took over {self.rules.patience:g} s"
+        with anyio.move_on_after(self.rules.patience):
+            found, error = await alone(self._build_request(asked, data), None)
         if found is None:
             self._say(f"a request passed as it is, since something of ours failed: {error}")
             self.figures.counts["failed"] += 1
             return self._pass_through(data, "passed: it failed")
         return found
 
+    def _count(self, asked: InterceptedRequest, client: str) -> None:
+        """Count what an installed client sends, by the policy that holds for it."""
+        if asked.reading == "refused":
+            self._say_once(
+                "large results stay in the context of a client that asks before it reads outside "
+                "its project: `reverie install` sets it up"
+            )
+        counts = self.figures.clients.setdefault(client, Counter()) if client else Counter[str]()
+        counts[asked.kind] += 1
+
     def _pass_through(self, data: bytes, told: str, kind: str = "passed") -> OutgoingRequest:
         self.figures.counts[kind] += 1
         return OutgoingRequest(data, told)
 
-    def _read(self, form: Format, headers: Mapping[str, str], data: bytes) -> InterceptedRequest:
+    def _read(
+        self, form: Format, headers: Mapping[str, str], data: bytes, client: str
+    ) -> InterceptedRequest:
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
@@ -142,7 +167,7 @@ class InterceptionEngine:
         caller = caller_of(headers, self.rules.scope)
         body = scan_body(text, form, caller.seed, caller.thread, self._known)
         folder = project = self._project(body, caller, headers)
-        person = "" if self.rules.folder else person_of(body, folder=bool(project))
+        person = "" if self.rules.folder else person_of(body, headers, folder=bool(project))
         if person:
             key = caller.seed
             caller = replace(caller, seed=chain.seed_of(person, key))
@@ -154,8 +179,17 @@ class InterceptionEngine:
                 Folder(Path(folder)).close()
         kind = kind_of(body, headers)
         memory = bool(person or project or self.rules.folder)
+        reading = reading_of(headers, client) if self.rules.by_client else "granted"
         return InterceptedRequest(
-            body, caller, kind, prompt_of(body, kind), folder, project, memory
+            body,
+            caller,
+            kind,
+            prompt_of(body, kind),
+            folder,
+            project,
+            memory,
+            reading,
+            is_attended(headers),
         )
 
     def _began(self, caller: Caller) -> str:
@@ -184,9 +218,8 @@ class InterceptionEngine:
     async def _build_request(self, asked: InterceptedRequest, data: bytes) -> OutgoingRequest:
         if self.rules.dry:
             return OutgoingRequest(data, "recorded", asked, await self._shadow(asked))
-        self._log.refresh()
-        limits = self._limits(asked.body)
-        shadow = await self._shadow(asked) if self._needs_shadow(asked, limits) else None
+        limits, needed = await to_thread.run_sync(self._look, asked)
+        shadow = await self._shadow(asked) if needed else None
         follows = False
         try:
             out, error = await alone(self._patch_request(asked, data, limits, shadow), None)
@@ -198,11 +231,14 @@ class InterceptionEngine:
             raise PassThrough(error)
         return out
 
-    def _needs_shadow(self, asked: InterceptedRequest, limits: ResultLimits) -> bool:
-        if asked.kind == "main" or self.rules.seal is not None:
-            return True
+    def _look(self, asked: InterceptedRequest) -> tuple[ResultLimits, bool]:
+        """What may stay of a request, and whether its mirrored session is needed."""
+        self._log.refresh()
+        limits = self._limits(asked)
+        if asked.kind == "main" or self._seals(asked):
+            return limits, True
         made = plan(asked, self._log.decisions, limits)
-        return bool(made.open_results or (made.unruled and self.rules.shadows.memory))
+        return limits, bool(made.open_results or (made.unruled and self.rules.shadows.memory))
 
     async def _patch_request(
         self,
@@ -211,15 +247,19 @@ class InterceptionEngine:
         limits: ResultLimits,
         shadow: MirrorSession | None,
     ) -> OutgoingRequest:
-        async with self._lock(asked.thread):
-            made = plan(asked, self._log.decisions, limits)
+        work = partial(plan, asked, limits=limits)
+        async with self._deciding.of(asked.thread):
+            made = await to_thread.run_sync(work, self._log.decisions)
             undecided = bool(asked.prompt) and made.reminder is None
             unruled = made.unruled and shadow is not None and shadow.rules is not None
             if self._is_open(made) or undecided or unruled:
                 await self._decide(asked, made, shadow, limits)
-                made = plan(asked, self._log.decisions, limits)
+                made = await to_thread.run_sync(work, self._log.decisions)
         following = shadow if asked.kind == "main" else None
-        out = self._render_outgoing(asked, made, data, following, taken=undecided)
+        text = await to_thread.run_sync(self._render, asked, made)
+        out = self._outgoing(
+            asked, made, text or data, following, changed=text is not None, taken=undecided
+        )
         return await self._collapse_rounds(out, asked, shadow, limits)
 
     async def _collapse_rounds(
@@ -230,7 +270,7 @@ class InterceptionEngine:
         limits: ResultLimits,
     ) -> OutgoingRequest:
         """The same with old rounds sealed, where that is wanted and can be read back."""
-        seal = self.rules.seal
+        seal = self.rules.seal if self._seals(asked) else None
         if seal is None or shadow is None or not limits.reader or asked.kind == "agent":
             return out
         text = out.body.decode()
@@ -243,17 +283,16 @@ class InterceptionEngine:
             out if found is None else replace(out, body=found.encode(), told=f"{out.told} sealed")
         )
 
+    def _seals(self, asked: InterceptedRequest) -> bool:
+        return self.rules.seal is not None and asked.reading == "granted"
+
     def _is_open(self, made: OutgoingPlan) -> bool:
         return bool(made.open_results or made.sent_results or made.inherited)
 
-    def _lock(self, thread: str) -> anyio.Lock:
-        if len(self._deciding) > _LOCKS:
-            self._deciding = {k: v for k, v in self._deciding.items() if v.locked()}
-        return self._deciding.setdefault(thread, anyio.Lock())
-
-    def _limits(self, body: RequestBody) -> ResultLimits:
-        rules = self.rules
+    def _limits(self, asked: InterceptedRequest) -> ResultLimits:
+        rules, body = self.rules, asked.body
         reader = rules.way_back.tool if rules.way_back else reader_of(body)
+        reader = "" if asked.reading == "refused" else reader
         model = str(body.members.get("model") or "")
         known, fallback = table_capabilities(model).window, rules.settings.fallback_window
         window = context_window(model, known=known, fallback=fallback)
@@ -263,31 +302,38 @@ class InterceptionEngine:
             rules.characters, str(rules.shadows.own.home / "projects"), reader, whole
         )
 
-    def _render_outgoing(
+    def _render(self, asked: InterceptedRequest, made: OutgoingPlan) -> bytes | None:
+        """The bytes that go out; None where they are the client's own. Breaks are counted."""
+        found = self._ends.followed(asked, made)
+        if found.broken:
+            self.figures.breaks += 1
+            self._say("the prefix of a request changed: please report this", "error")
+        self.figures.client_breaks += found.left
+        text = render_body(asked, made, found.known or self._recorded(asked))
+        return None if text is None else text.encode()
+
+    def _recorded(self, asked: InterceptedRequest) -> int:
+        """How many parts were sent before this process began, as far as the log knows."""
+        known = self._log.decisions.positions.get(asked.main, {})
+        parts = asked.body.parts
+        ends = (n for n in range(len(parts), 0, -1) if parts[n - 1].chain.hex() in known)
+        return next(ends, 0) if known else 0
+
+    def _outgoing(
         self,
         asked: InterceptedRequest,
         made: OutgoingPlan,
         data: bytes,
         shadow: MirrorSession | None,
         *,
+        changed: bool,
         taken: bool,
     ) -> OutgoingRequest:
-        known = self._count_known_parts(asked, made)
-        text = render_body(asked, made, known)
         told = f"stored={made.stored} reminders={made.reminded} saved={made.saved}"
         told += "" if asked.memory else " memory=none"
-        self.figures.counts["changed" if text is not None else "unchanged"] += 1
+        self.figures.counts["changed" if changed else "unchanged"] += 1
         self.figures.saved += made.saved
-        return OutgoingRequest(data if text is None else text.encode(), told, asked, shadow, taken)
-
-    def _count_known_parts(self, asked: InterceptedRequest, made: OutgoingPlan) -> int:
-        """How many parts the last request had that this one goes on from; breaks are counted."""
-        found = self._ends.followed(asked, made)
-        if found.broken:
-            self.figures.breaks += 1
-            self._say("the prefix of a request changed: please report this", "error")
-        self.figures.client_breaks += found.left
-        return found.known
+        return OutgoingRequest(data, told, asked, shadow, taken)
 
     def _is_rewritten(self, asked: InterceptedRequest) -> bool:
         """Whether a client without sessions writes its history anew from request to request
@@ -308,8 +354,9 @@ class InterceptionEngine:
     ) -> None:
         """Decide what is open: files first, then the lines, under one lock."""
         lines: list[Line] = []
-        if shadow is not None:
-            lines += [await self._store_result(asked, p, shadow, limits) for p in made.open_results]
+        if shadow is not None and made.open_results:
+            store = partial(self._store_results, asked, made.open_results, shadow, limits)
+            lines += await shadow.do(store)
         tenant = asked.tenant
         lines += [result_line(tenant, part.call, part.key, "") for part in made.sent_results]
         lines += [reminder_line(asked.thread, at, text) for at, text in made.inherited]
@@ -337,6 +384,15 @@ class InterceptionEngine:
                 self._say(f"no rules were looked up: {error}")
         durable = any(line["text"] or line["kind"] != "rule" for line in lines)
         self._log.decide(partial(undecided_lines, lines), durable=durable)
+
+    async def _store_results(
+        self,
+        asked: InterceptedRequest,
+        parts: Sequence[ScannedPart],
+        shadow: MirrorSession,
+        limits: ResultLimits,
+    ) -> list[Line]:
+        return [await self._store_result(asked, part, shadow, limits) for part in parts]
 
     async def _store_result(
         self,
@@ -372,8 +428,8 @@ class InterceptionEngine:
 
     async def _recall_for_prompt(self, asked: InterceptedRequest, shadow: MirrorSession) -> str:
         """Take in the prompt, and find what memory says to it."""
-        async with shadow.turn:
-            text, error = await alone(self._ingest_and_recall(asked, shadow), "")
+        work = shadow.do(partial(self._ingest_and_recall, asked, shadow))
+        text, error = await alone(work, "")
         if error:
             shadow.failed = True
             self._say(f"nothing was recalled: {error}")
@@ -408,8 +464,8 @@ class InterceptionEngine:
         shadow: MirrorSession,
         reply: Reply | None,
     ) -> None:
-        async with shadow.turn:
-            _, error = await alone(_followed_by(out, asked, shadow, reply), None)
+        work = shadow.do(partial(_followed_by, out, asked, shadow, reply))
+        _, error = await alone(work, None)
         if error:
             shadow.failed = True
             self._say(f"a conversation was not taken in: {error}")
@@ -419,10 +475,15 @@ class InterceptionEngine:
         if out.shadow is None or out.asked is None:
             return
         await anyio.sleep(self.rules.rest)
-        async with out.shadow.turn:
-            _, error = await alone(out.shadow.end_turn(out.asked), None)
+        work = out.shadow.do(partial(out.shadow.end_turn, out.asked))
+        _, error = await alone(work, None)
         if error:
             self._say(f"a turn was not ended: {error}")
+
+    def _say_once(self, text: str) -> None:
+        if text not in self._said and len(self._said) < SAID:
+            self._said.add(text)
+            self._say(text)
 
     def _say(self, text: str, level: str = "warning") -> None:
         self.rules.shadows.say(Notice(NAME, text, "error" if level == "error" else "warning"))

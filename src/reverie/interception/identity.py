@@ -21,10 +21,17 @@ from reverie.transcript.blocks import Block, dump, text_of
 from reverie.transcript.records import UserMessage, by_speaker
 
 Kind: TypeAlias = Literal["main", "agent", "compaction", "side"]
+Reading: TypeAlias = Literal["granted", "unknown", "refused"]
 SESSION = ("x-claude-code-session-id", "x-session-id", "session-id", "session_id")
 AGENT = "x-claude-code-agent-id"
 CLAUDE_CODE = "x-claude-code-session-id"
+CODEX = ("originator", "codex")
+"""The header by which Codex names itself, and how its value begins. It reads everywhere."""
+ASKING = (CLAUDE_CODE, "x-session-id")
+"""Headers of Claude Code and opencode, which ask before they read outside their project."""
 PROJECT = "x-reverie-project"
+USER = "x-reverie-user"
+INSIDE = "x-reverie-inside"  # a request of our own background work
 SWITCH = "x-reverie"
 _FOLDER = re.compile(
     r"(?:^|[\s>])(?:Primary working directory|Working directory|Current working directory|"
@@ -33,6 +40,7 @@ _FOLDER = re.compile(
     re.IGNORECASE,
 )
 _LOOKED_AT = 64 * 1024
+_ALONE = re.compile(r"claude-cli/\S+ \([^)]*\bsdk-|codex_exec/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,11 @@ def caller_of(headers: Mapping[str, str], scope: str = "") -> Caller:
     session = next((headers[name] for name in SESSION if headers.get(name)), "")
     seed = decisions.chain_seed(scope + decisions.credential(headers))
     return Caller(seed, session[:200], headers.get(AGENT, "")[:200])
+
+
+def is_attended(headers: Mapping[str, str]) -> bool:
+    """Whether a person may be there: not in `claude -p`, its SDK or `codex exec`."""
+    return _ALONE.match(headers.get("user-agent", "")) is None
 
 
 def kind_of(body: RequestBody, headers: Mapping[str, str]) -> Kind:
@@ -85,12 +98,13 @@ def prompt_of(body: RequestBody, kind: Kind) -> str:
 # --- the person
 
 
-def person_of(body: RequestBody, *, folder: bool) -> str:
-    """Who asks behind a key, as a body names them, without a client's session; "" where nobody is
-    named. Claude Code names the login of the machine's own user: where its `folder` is known,
-    that is nobody else."""
+def person_of(body: RequestBody, headers: Mapping[str, str], *, folder: bool) -> str:
+    """Who asks behind a key, by a header, else as a body names them, without a client's session; ""
+    where nobody is named. Claude Code names the login of the machine's own user: where its
+    `folder` is known, that is nobody else."""
     about = decisions.as_value(body.members.get("metadata")).get("user_id")
-    given = (body.members.get("safety_identifier"), body.members.get("user"), about)
+    members = (body.members.get("safety_identifier"), body.members.get("user"), about)
+    given = (headers.get(USER), *members)
     texts = (str(one) for one in given if isinstance(one, (str, int)))
     person, is_login = _sessionless(next((one for one in texts if one.strip()), ""))
     return "" if is_login and folder else person
@@ -136,6 +150,14 @@ def _preamble(body: RequestBody) -> Iterator[str]:
             text = text_of(body.value(part))
             if text.lstrip().startswith("<"):
                 yield text
+
+
+def reading_of(headers: Mapping[str, str], client: str) -> Reading:
+    """Whether a client may read files in our home: an installed one was granted it, or needs no
+    grant. By URL alone, one that asks its user first may not."""
+    if client or headers.get(CODEX[0], "").startswith(CODEX[1]):
+        return "granted"
+    return "refused" if any(headers.get(name) for name in ASKING) else "unknown"
 
 
 def tool_names(body: RequestBody) -> tuple[str, ...]:

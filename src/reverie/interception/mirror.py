@@ -11,16 +11,20 @@ client's request is not touched by that.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import anyio
 from anyio import to_thread
 
-from reverie.errors import NotFound
+from reverie.concurrency import LoopThread
+from reverie.errors import NotFound, ReverieError
 from reverie.interception import decisions as chain
 from reverie.interception.decisions import (
     DecisionLog,
@@ -37,6 +41,7 @@ from reverie.light import dataclass
 from reverie.rules.match import CompiledRule, quote_rule, rules_text
 from reverie.session.attachments import frame_text
 from reverie.session.context import index_files, young_memories
+from reverie.session.extraction.trigger import NAME as EXTRACTION
 from reverie.session.open_memory import session_memory
 from reverie.session.options import RequestHead
 from reverie.session.request_head import project_at
@@ -63,6 +68,9 @@ from reverie.wire.reply import Reply
 from reverie.wire.request import Request
 from reverie.world import Event, Model, Say, WrappedModel
 
+T = TypeVar("T")
+LEARN_SECONDS = 1.0
+"""How long a new conversation waits for what others of its project are being learned from."""
 BILLED = 2
 """Blocks of a system prompt up to which none is a line for billing."""
 Decided = dict[tuple[str, str, str], ResultDecided]
@@ -80,6 +88,7 @@ class MirrorOptions:
     learns: bool = True
     is_alone: bool = False  # `own` is the project of every conversation
     memories: Callable[[Project], MemoryStore | None] | None = None
+    note_turn: Callable[..., None] | None = None  # told where a turn or a session has ended
 
     def project_of(self, asked: InterceptedRequest) -> Project:
         """Return the project around a folder; what is a person's is kept in that folder alone."""
@@ -101,22 +110,27 @@ class MirrorOptions:
 
 
 class MirrorSession:
-    """One conversation's shadow. Calls wait for one another."""
+    """One conversation's mirrored session, in an event loop of its own. Calls from outside wait
+    for one another."""
 
     def __init__(
         self,
+        loop: LoopThread,
         session: Session,
         thread: str,
         project: str,
         log: DecisionLog,
         decided: Decided,
         rules: CallRules | None = None,
+        note_turn: Callable[..., None] | None = None,
     ) -> None:
+        self._loop = loop
         self.session = session
+        self._note_turn = note_turn
         self._rules = rules
         self.thread = thread
         self.project = project
-        self.turn = anyio.Lock()
+        self._turn = anyio.Lock()
         self.failed = False
         self._log = log
         self._decided = decided
@@ -125,6 +139,40 @@ class MirrorSession:
         self._calls: tuple[str, ...] = ()  # of the newest answer
         self._over = False  # the newest answer ended a turn, and nobody has said so yet
         self.uses = 0  # requests on their way
+
+    async def do(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run work in the session's loop, and wait for it; one such call at a time."""
+        return await self._loop.do(self._in_turn(work))
+
+    async def _in_turn(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        async with self._turn:
+            return await work()
+
+    def learn(self) -> Future[None]:
+        """Begin to learn from a turn that is over, where nothing else is under way."""
+        return self._loop.start(self._learned())
+
+    async def _learned(self) -> None:
+        if not self._turn.locked():
+            await self.end_turn()
+            await self.session.jobs.wait(EXTRACTION, LEARN_SECONDS)
+
+    def close(self) -> Future[None]:
+        """Begin to close it, after what it still has to do; the loop ends with it."""
+        closing = self._loop.start(self._closed())
+        closing.add_done_callback(lambda _: self._loop.stop())
+        return closing
+
+    async def _closed(self) -> None:
+        try:
+            await self.end_turn()
+            await self.session.aclose()
+            await self.note(ended=True)
+        except ReverieError:
+            return
+        finally:
+            if self.session.memories is not None:
+                self.session.memories.close()
 
     @property
     def folder(self) -> Path:
@@ -322,6 +370,13 @@ class MirrorSession:
         if self._over and (asked is None or self._asked is asked):
             self._over = False
             await self.session.record_turn_end()
+            await self.note()
+
+    async def note(self, *, ended: bool = False) -> None:
+        """Tell whoever learns later that there is more."""
+        if self._note_turn is not None:
+            with suppress(ReverieError, OSError):
+                await to_thread.run_sync(partial(self._note_turn, ended=ended))
 
     async def unanswered(self) -> None:
         """The request came to nothing."""

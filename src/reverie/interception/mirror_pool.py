@@ -6,19 +6,27 @@ A difference in what was decided is a break of ours; one before it is the client
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
+from collections.abc import Iterable
+from concurrent.futures import Future
 from functools import partial
 from hashlib import blake2b
 
 import anyio
-from anyio import to_thread
 
-from reverie.errors import Held, NotFound, ReverieError
+from reverie.concurrency import LoopThread
+from reverie.errors import Held, NotFound
 from reverie.interception.decisions import DecisionLog, session_line
-from reverie.interception.mirror import CallRules, Decided, MirrorOptions, MirrorSession
+from reverie.interception.mirror import (
+    LEARN_SECONDS,
+    CallRules,
+    Decided,
+    MirrorOptions,
+    MirrorSession,
+)
 from reverie.interception.patches import InterceptedRequest, OutgoingPlan
 from reverie.light import dataclass
-from reverie.session.extraction.trigger import NAME as EXTRACTION
 from reverie.session.options import SessionOptions
 from reverie.session.rules import ProjectRules
 from reverie.session.session import Session, begin_session
@@ -46,12 +54,14 @@ class _RequestTail:
 
 
 class RequestTails:
-    """Where the newest requests ended, by thread and chain; the oldest go first."""
+    """Where the newest requests ended, by thread and chain; the oldest go first. Used from any
+    thread."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
         self._ends: OrderedDict[tuple[str, bytes], _RequestTail] = OrderedDict()
         self._threads: OrderedDict[str, bytes] = OrderedDict()
+        self._turn = threading.Lock()
 
     def goes_on(self, asked: InterceptedRequest) -> bool:
         """Whether any request ended where this one was."""
@@ -61,13 +71,14 @@ class RequestTails:
         """How this one follows; from now on it is the last, where it will be part of a history."""
         thread, parts = asked.thread, asked.body.parts
         sums = tuple(_sum(at, f"{text}{behind}") for at, text, behind in made.decided)
-        found = self._longest_match(asked, made, sums)
-        if parts and asked.kind != "compaction":
-            self._ends[thread, parts[-1].chain] = _RequestTail(len(parts), sums)
-            self._threads[thread] = parts[-1].chain
-            for kept in (self._ends, self._threads):
-                while len(kept) > self._most:
-                    kept.popitem(last=False)
+        with self._turn:
+            found = self._longest_match(asked, made, sums)
+            if parts and asked.kind != "compaction":
+                self._ends[thread, parts[-1].chain] = _RequestTail(len(parts), sums)
+                self._threads[thread] = parts[-1].chain
+                for kept in (self._ends, self._threads):
+                    while len(kept) > self._most:
+                        kept.popitem(last=False)
         return found
 
     def _longest_match(
@@ -91,51 +102,46 @@ def _sum(at: int, text: str) -> bytes:
 
 
 KEPT = 4_096
-"""Decisions about results that are remembered for shadows."""
-LEARN_SECONDS = 1.0
-"""How long a new conversation waits for what others of its project are being learned from."""
+"""Decisions about results that are remembered for mirrored sessions."""
 
 
 class MirrorPool:
-    """The shadows that are open: the newest so many."""
+    """The mirrored sessions that are open, each in a loop of its own: the newest so many."""
 
     def __init__(self, rules: MirrorOptions, log: DecisionLog, most: int = 24) -> None:
         self._rules = rules
         self._log = log
         self._most = most
         self._open: dict[str, MirrorSession] = {}  # by session
-        self._opening = anyio.Lock()
+        self._closing: dict[str, Future[None]] = {}  # by session
+        self._opening = LockTable()
         self.decided: Decided = {}
 
     def keep(self, key: tuple[str, str, str], decided: ResultDecided) -> None:
-        """Remember what was decided of a result until its shadow has it."""
+        """Remember what was decided of a result until its mirrored session has it."""
         if len(self.decided) >= KEPT:
             del self.decided[next(iter(self.decided))]
         self.decided[key] = decided
 
     async def of(self, asked: InterceptedRequest) -> MirrorSession:
-        """The shadow of a conversation, in use from now on; opened, or begun."""
-        async with self._opening:
+        """The mirrored session of a conversation, in use from now on; opened, or begun."""
+        async with self._opening.of(asked.main):
             wanted = self._session(asked)
             found = self._open.pop(wanted, None) if wanted else None
             if found is None or found.failed:
                 await self._end_turns(asked.folder)
+                if found is not None:
+                    self._close(found)
                 found = await self._start_mirror(asked, "" if found else wanted)
             self._open[found.session.id] = found
             found.uses += 1
-            try:
-                await self._close_oldest()
-            except BaseException:
-                found.uses -= 1
-                raise
+            self._close_oldest()
             return found
 
     async def _end_turns(self, folder: str) -> None:
         """Another conversation begins in a project: what was said in others is learned first."""
-        for shadow in list(self._open.values()):
-            if shadow.project == folder and not shadow.turn.locked():
-                await shadow.end_turn()
-                await shadow.session.jobs.wait(EXTRACTION, LEARN_SECONDS)
+        others = [shadow for shadow in self._open.values() if shadow.project == folder]
+        await _all_of((shadow.learn() for shadow in others), LEARN_SECONDS)
 
     def _session(self, asked: InterceptedRequest) -> str:
         decisions = self._log.decisions
@@ -146,16 +152,43 @@ class MirrorPool:
         return next((known[at].session for at in (again, *asked.chains()) if at in known), "")
 
     async def _start_mirror(self, asked: InterceptedRequest, session: str) -> MirrorSession:
-        project = await to_thread.run_sync(self._rules.project_of, asked)
+        if session in self._closing:
+            await _all_of([self._closing[session]], None)
+        loop = LoopThread("reverie-mirror", daemon=True)
+        try:
+            return await loop.do(self._begin_mirror(loop, asked, session))
+        except BaseException:
+            loop.stop()
+            raise
+
+    async def _begin_mirror(
+        self, loop: LoopThread, asked: InterceptedRequest, session: str
+    ) -> MirrorSession:
+        project = self._rules.project_of(asked)
         opened = await self._open_session(project, asked, session)
-        line = session_line(asked.main, opened.id, asked.folder)
         if session != opened.id:
-            await to_thread.run_sync(self._log.note, [line])
+            self._log.note([session_line(asked.main, opened.id, asked.folder)])
         rules = None
         if opened.memories is not None:
             found = ProjectRules(opened.memories, project.root, project.cwd, project.user_home)
             rules = CallRules(found, opened.id)
-        return MirrorSession(opened, asked.main, asked.folder, self._log, self.decided, rules)
+        learns = opened.memories is not None and (
+            opened.interactive or project.flags.on("extract_noninteractive")
+        )
+        note = self._rules.note_turn
+        path = opened.library.path / f"{opened.id}.jsonl"
+        return MirrorSession(
+            loop,
+            opened,
+            asked.main,
+            asked.folder,
+            self._log,
+            self.decided,
+            rules,
+            partial(note, project, path, asked.caller.session or opened.id)
+            if note and learns
+            else None,
+        )
 
     async def _open_session(
         self, project: Project, asked: InterceptedRequest, session: str
@@ -172,7 +205,7 @@ class MirrorPool:
             when_added=(),
             before_a_request=(),
             memories=memories,
-            interactive=rules.learns,
+            interactive=rules.learns and asked.attended,
         )
         if session:
             try:
@@ -181,26 +214,42 @@ class MirrorPool:
                 pass  # another process follows it, or it was removed: go on in one of our own
         return await begin_session(wish())
 
-    async def _close_oldest(self) -> None:
-        for name in list(self._open):
-            if len(self._open) <= self._most:
-                return
-            if not self._open[name].uses:
-                await _close_mirror(self._open.pop(name))
+    def _close_oldest(self) -> None:
+        over = len(self._open) - self._most
+        idle = [name for name, shadow in self._open.items() if not shadow.uses]
+        for name in idle[: max(0, over)]:
+            self._close(self._open.pop(name))
+
+    def _close(self, shadow: MirrorSession) -> None:
+        """Begin to close one; nobody waits for it but whoever wants that session again."""
+        name = shadow.session.id
+        self._closing[name] = closing = shadow.close()
+        closing.add_done_callback(lambda _: self._closing.pop(name, None))
 
     async def aclose(self) -> None:
         """Close all, each after what it still has to do."""
-        for shadow in list(self._open.values()):
-            await _close_mirror(shadow)
+        for shadow in self._open.values():
+            self._close(shadow)
         self._open.clear()
+        await _all_of(list(self._closing.values()), None)
 
 
-async def _close_mirror(shadow: MirrorSession) -> None:
-    try:
-        await shadow.end_turn()
-        await shadow.session.aclose()
-    except ReverieError:
-        return
-    finally:
-        if shadow.session.memories is not None:
-            shadow.session.memories.close()
+async def _all_of(work: Iterable[Future[None]], seconds: float | None) -> None:
+    """Wait for work of other loops; it goes on where the time is over."""
+    import asyncio
+
+    under_way = [asyncio.wrap_future(one) for one in work]
+    if under_way:
+        await asyncio.wait(under_way, timeout=seconds)
+
+
+class LockTable:
+    """A lock for each name; those that nobody holds go where there are too many."""
+
+    def __init__(self) -> None:
+        self._locks: dict[str, anyio.Lock] = {}
+
+    def of(self, name: str) -> anyio.Lock:
+        if len(self._locks) > MOST:
+            self._locks = {k: v for k, v in self._locks.items() if v.locked()}
+        return self._locks.setdefault(name, anyio.Lock())

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from reverie.interception import decisions as chain
 from reverie.interception.decisions import Decisions
-from reverie.interception.identity import Caller, Kind
+from reverie.interception.identity import Caller, Kind, Reading
 from reverie.interception.scan import RequestBody, ScannedPart
 from reverie.layers.tool_results import PendingResult
 from reverie.light import dataclass
@@ -235,6 +235,8 @@ class InterceptedRequest:
     folder: str = ""  # the memory's: the project's own, or one of a person's or of a key's
     project: str = ""  # the folder that the client works in, where it is known
     memory: bool = True  # whether anything is told and learned
+    reading: Reading = "granted"  # whether the client may read what left
+    attended: bool = True  # whether a person may be there
 
     @property
     def tenant(self) -> str:

@@ -8,6 +8,7 @@ what is new and not how long the conversation is. What cannot be read for certai
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import field
@@ -30,6 +31,8 @@ from reverie.transcript.blocks import THINKING, parse
 from reverie.wire.lists import Format
 
 LIST: Mapping[Format, str] = {"messages": "messages", "chat": "messages", "responses": "input"}
+MOST_PARTS = 20_000
+"""Parts of a conversation that is read; a longer one passes as it is."""
 _STEPS = (1, 2, 3, 4, 8, 16, 32, 64, 128)
 _CALLS = ("function_call", "custom_tool_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
@@ -77,10 +80,12 @@ class ScannedConversation:
 
 
 class ScanCache:
-    """Conversations read lately, each under its tenant; the oldest go first."""
+    """Conversations read lately, each under its tenant; the oldest go first. Used from any
+    thread."""
 
     def __init__(self, most: int = 64 * 1024 * 1024) -> None:
         self._most = most
+        self._turn = threading.Lock()
         self._size = 0
         self._talks: OrderedDict[tuple[bytes, str], ScannedConversation] = OrderedDict()
 
@@ -101,12 +106,13 @@ class ScanCache:
         return ScannedConversation(), 0
 
     def keep(self, seed: bytes, thread: str, talk: ScannedConversation) -> None:
-        old = self._talks.pop((seed, thread), None)
-        self._size += len(talk.text) - (len(old.text) if old else 0)
-        self._talks[seed, thread] = talk
-        while self._size > self._most and self._talks:
-            _, gone = self._talks.popitem(last=False)
-            self._size -= len(gone.text)
+        with self._turn:
+            old = self._talks.pop((seed, thread), None)
+            self._size += len(talk.text) - (len(old.text) if old else 0)
+            self._talks[seed, thread] = talk
+            while self._size > self._most and self._talks:
+                _, gone = self._talks.popitem(last=False)
+                self._size -= len(gone.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +158,11 @@ class RequestBody:
     def messages(self, first: int) -> list[dict[str, Any]]:
         """The messages themselves, from the `first` on."""
         starts = self.talk.starts[first:]
-        return [decisions.as_value(decode_value(self.text, self.base + at)[0]) for at in starts]
+        values = [decode_value(self.text, self.base + at)[0] for at in starts]
+        return [
+            {"role": "user", "content": one} if isinstance(one, str) else decisions.as_value(one)
+            for one in values
+        ]
 
     @property
     def marks(self) -> int:
@@ -232,6 +242,8 @@ class _BodyScanner:
             self.talk.starts.append(at - self.base)
             self.talk.firsts.append(len(self.talk.parts))
             end = self._message(at)
+            if len(self.talk.parts) > MOST_PARTS:
+                raise UnpatchableBody(f"it has more than {MOST_PARTS:,} parts")
             at, ended = skip_separator(self.text, end, "]")
             if ended:
                 return at

@@ -22,6 +22,7 @@ from reverie.toolbox.toolset import Offer, ToolAnswer, Toolset
 from reverie.topics.entry import TYPES
 
 if TYPE_CHECKING:
+    from reverie.memory.dream_tools import ClientDreams
     from reverie.memory.memory import Memory
     from reverie.memory.values import Change, Found, Saved
 
@@ -108,8 +109,15 @@ def _waiting(done: Saved) -> str:
     )
 
 
-def model_tools(memory: Memory, *, client: str = "", read_only: bool = False) -> Toolset:
-    """The tools of one memory; `client` is who calls them, for the history."""
+def model_tools(
+    memory: Memory,
+    *,
+    client: str = "",
+    read_only: bool = False,
+    dreams: ClientDreams | None = None,
+) -> Toolset:
+    """The tools of one memory; `client` is who calls them, for the history. With `dreams` the
+    client's own model can tidy it."""
     who = _CLIENT.sub("-", client).strip("-")[:64]
     made = [
         _offer(memory, SEARCH, _SEARCH, {"query": _QUERY, "limit": _LIMIT}, ["query"], _search),
@@ -127,6 +135,7 @@ def model_tools(memory: Memory, *, client: str = "", read_only: bool = False) ->
         taken: Run = lambda m, given: _undo(m, given, who)  # noqa: E731
         made.insert(2, _offer(memory, REMEMBER, _KEEP, _KEPT, ["text"], kept))
         made.append(_offer(memory, "undo_memory", _UNDO, {"change": _CHANGE}, ["change"], taken))
+        made += dreams.offers(who) if dreams is not None else ()
     return Toolset(made)
 
 

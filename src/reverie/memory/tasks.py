@@ -25,10 +25,11 @@ from reverie.observer import SystemClock
 from reverie.session import transfer
 from reverie.session.budget import Budget
 from reverie.session.compaction import NamedSummariser, summariser_for
-from reverie.session.context import index_files, memory_section
+from reverie.session.context import index_files
 from reverie.session.dream.branch import Dream
+from reverie.session.dream.context import DreamContext, guards_at
 from reverie.session.dream.results import describe_dream
-from reverie.session.dream.run import DreamContext, run_dream
+from reverie.session.dream.run import DreamTrigger, run_dream
 from reverie.session.dream.schedule import DreamGates, count_undistilled_days, count_used_sessions
 from reverie.session.extraction.acceptance import TextSource
 from reverie.session.extraction.past_sessions import (
@@ -38,7 +39,7 @@ from reverie.session.extraction.past_sessions import (
     ignore_progress,
     learn,
 )
-from reverie.session.extraction.run import ExtractionContext, guards_at
+from reverie.session.extraction.run import ExtractionContext
 from reverie.session.library import SessionLibrary, find_session
 from reverie.session.open_memory import find_memory
 from reverie.session.options import RequestHead
@@ -52,7 +53,6 @@ from reverie.store.home import address_folders
 from reverie.store.memory_store import MemoryStore
 from reverie.store.project import Project
 from reverie.store.transaction import JobFence
-from reverie.toolbox.kit import standard
 from reverie.topics.trust import Trust
 from reverie.topics.versions import Origin
 from reverie.transcript.records import HeadSet
@@ -60,7 +60,6 @@ from reverie.world import Model, Notice, Say, say_nothing
 
 Result: TypeAlias = Literal["done", "passed over", "failed"]
 Shown: TypeAlias = Callable[[Dream], None]
-SYSTEM = "You look back at a session that is over, and keep what is worth remembering."
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,14 +156,19 @@ async def dream_memory(
             if shut:
                 return TaskOutcome("passed over", "not-due", shut), None
             async with close_summariser(dreamer):
-                return await _dreamt(dreamer, run.fence, dry_run, shown)
+                trigger: DreamTrigger = "auto" if due else "manual"
+                return await _dreamt(dreamer, run.fence, trigger, dry_run, shown)
 
 
 async def _dreamt(
-    dreamer: DreamContext, fence: JobFence | None, dry_run: bool, shown: Shown
+    dreamer: DreamContext,
+    fence: JobFence | None,
+    trigger: DreamTrigger,
+    dry_run: bool,
+    shown: Shown,
 ) -> tuple[TaskOutcome, Dream | None]:
     try:
-        done = await run_dream(dreamer, "auto", dry_run=dry_run, shown=shown)
+        done = await run_dream(dreamer, trigger, dry_run=dry_run, shown=shown)
     except Held as error:
         return TaskOutcome("passed over", "held", error.what), None
     about = (describe_dream(done), len(done.changed), done.requests, done.weighted, done.id)
@@ -263,20 +267,13 @@ def learning_context(
 ) -> ExtractionContext:
     """What an extraction over a past session stands on."""
     world = worker_world(model, project.settings, project.flags, SystemClock(), say=say)
-    guards = guards_at(project.root, SessionLibrary.of(project).path, memories, world)
-    return ExtractionContext(memories, world, guards, TextSource(""), dry, fence)
+    return ExtractionContext(memories, world, TextSource(""), dry, fence)
 
 
 def learning_head(context: ExtractionContext) -> HeadSet:
     """The head of the conversation in which it is done."""
-    memory, world = context.memories.folder, context.world
-    about = memory_section(world.settings, memory)
-    index = "\n\n".join(one.text for one in index_files(memory))
-    system = f"{SYSTEM}\n\n{about}"
-    options = {"max_tokens": 8_000}
-    return RequestHead(world.model_name, system, standard().definitions(), index, options).record(
-        "learn"
-    )
+    index = "\n\n".join(one.text for one in index_files(context.memories.folder))
+    return RequestHead(context.world.model_name, context=index).record("learn")
 
 
 async def learn_session(

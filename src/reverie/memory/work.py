@@ -55,7 +55,7 @@ def learn(
     if not entries:
         return []
     past = PastSession(entries[0].id, entries, program="messages")
-    return _learn(project, past, model, say)
+    return learn_session(project, past, model, say)
 
 
 def learn_recorded(
@@ -69,10 +69,13 @@ def learn_recorded(
     with lend_memory(project, say) as one:
         lock = FileLock(one.store.beside.root / LEARNING)
     with lock.hold(LEARNING_SECONDS):
-        return _learn(project, past, model, say)
+        return learn_session(project, past, model, say)
 
 
-def _learn(project: Project, past: PastSession, model: Model | None, say: Say) -> list[Saved]:
+def learn_session(
+    project: Project, past: PastSession, model: Model | None, say: Say
+) -> list[Saved]:
+    """The same for a session that was read."""
     chosen = model or EmbeddedModel()
     with OpenMemory.of(project, say=say) as opened:
         context = learning_context(project, opened.store, chosen, say)

@@ -17,8 +17,8 @@ __getattr__ = offered(
         "capabilities": "LIFETIMES TABLE merge_model_info table_capabilities",
         "connection": "Connection LONGEST_WAIT OVERLOAD_PATIENCE Retries SdkErrors asked_wait "
         "persist",
-        "embeddings": "BATCH LocalEmbeddings MAX_TOKENS MiniLM PACKAGE SIZE endpoint_embeddings "
-        "minilm",
+        "embeddings": "BATCH LocalEmbeddings MAX_TOKENS MiniLM OnnxModel PACKAGE SIZE "
+        "endpoint_embeddings minilm",
         "openai": "BASE_URL OpenAIModel WireFormat openai_model",
         "selection": "DEFAULT_ANTHROPIC DEFAULT_OPENAI model_for",
     },

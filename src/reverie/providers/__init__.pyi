@@ -24,6 +24,7 @@ from reverie.providers.embeddings import PACKAGE as PACKAGE
 from reverie.providers.embeddings import SIZE as SIZE
 from reverie.providers.embeddings import LocalEmbeddings as LocalEmbeddings
 from reverie.providers.embeddings import MiniLM as MiniLM
+from reverie.providers.embeddings import OnnxModel as OnnxModel
 from reverie.providers.embeddings import endpoint_embeddings as endpoint_embeddings
 from reverie.providers.embeddings import minilm as minilm
 from reverie.providers.openai import BASE_URL as BASE_URL

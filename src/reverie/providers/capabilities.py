@@ -50,6 +50,9 @@ LIKE_CLAUDE = Capabilities(marks=4, lifetimes=LIFETIMES)  # other models behind 
 
 
 PLAIN = Capabilities(prices=AUTOMATIC)
+CLI_AGENT = Capabilities(  # an agent program of the user, started without its tools
+    tools=False, images=False, window=200_000, max_output=8_000
+)
 REASONING = replace(PLAIN, efforts=True)
 
 

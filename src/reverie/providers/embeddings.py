@@ -1,4 +1,4 @@
-"""Vectors from an endpoint or from MiniLM in this process.
+"""Vectors from an endpoint, from MiniLM or from a folder of ONNX weights in this process.
 
 Vectors of texts from a model that the user has: behind an endpoint of OpenAI's kind, or here.
 
@@ -75,9 +75,13 @@ def endpoint_embeddings(
 
 
 def embeddings_for(name: str, environ: Mapping[str, str]) -> EndpointEmbeddings:
-    """The model that a setting names: `ollama:NAME` on this machine, else `NAME` or
-    `openai:NAME` at OPENAI_BASE_URL where there is one, else at OpenAI."""
+    """The model that a setting names: `ollama:NAME` on this machine, `NAME@URL` at any server of
+    OpenAI's kind, which gets no key, else `NAME` or `openai:NAME` at OPENAI_BASE_URL where there
+    is one, else at OpenAI."""
     access = ProviderKeys.of(environ)
+    model, _, url = name.strip().partition("@")
+    if model and url.startswith(("http://", "https://")):
+        return endpoint_embeddings(model, base_url=url)
     provider, _, rest = name.strip().partition(":")
     if provider == "anthropic" or family(name.strip()).startswith("claude"):
         raise InvalidInput(
@@ -319,6 +323,86 @@ class MiniLM:
         poly *= x
         poly *= np.float32(0.5)
         return poly
+
+
+# --- a model of the user's own: a folder with `model.onnx` and `tokenizer.json`, as multilingual
+# e5, bge and potion are given out. One thread; nothing of the folder is run but its graph.
+
+
+@dataclass(slots=True)
+class OnnxModel:
+    """A model of a folder: its graph, its tokenizer, and how its texts are begun and summed up."""
+
+    name: str
+    graph: Any
+    tokenizer: Any
+    prefix: str = ""
+    takes_first: bool = False  # the first token stands for a text, and not the mean of all
+
+    @classmethod
+    def load(cls, folder: Path) -> OnnxModel:
+        try:
+            runtime, reader = map(importlib.import_module, ("onnxruntime", "tokenizers"))
+        except ImportError as error:
+            raise ProviderError(
+                f"a folder is named as the model of meaning, but {error.name} is not installed",
+                where=str(folder),
+                do="Install the extra `onnx` (onnxruntime and tokenizers)",
+            ) from error
+        try:
+            options = runtime.SessionOptions()
+            options.intra_op_num_threads = options.inter_op_num_threads = 1
+            (path, *_) = [p for p in map(folder.joinpath, _GRAPHS) if p.is_file()]
+            graph = runtime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
+            tokenizer = reader.Tokenizer.from_file(str(folder / "tokenizer.json"))
+            pooling = _json_file(folder / "1_Pooling" / "config.json")
+            first = pooling.get("pooling_mode_cls_token") is True
+            prompts = _json_file(folder / "config_sentence_transformers.json").get("prompts")
+            given = prompts.get("query") if isinstance(prompts, dict) else None
+            prefix = given if given is not None else "query: " * ("e5" in folder.name.lower())
+            name = f"{folder.name} {path.stat().st_size}"  # another graph gives other vectors
+            made = cls(name, graph, tokenizer, str(prefix), first)
+            made.encode(["a"])
+        except Exception as error:
+            raise ProviderError(
+                f"the model of meaning cannot be read: {error}",
+                where=str(folder),
+                do="The folder needs model.onnx and tokenizer.json; or set embeddingModel to off",
+            ) from error
+        return made
+
+    def encode(self, texts: Sequence[str], tokens: int = MAX_TOKENS) -> list[list[float]]:
+        """A vector for each text, of which so many tokens are looked at."""
+        return [self._vector(self.prefix + text[: 16 * tokens], tokens) for text in texts]
+
+    def _vector(self, text: str, tokens: int) -> list[float]:
+        np = importlib.import_module("numpy")
+        ids = self.tokenizer.encode(text).ids
+        ids = [*ids[: tokens - 1], ids[-1]] if len(ids) > tokens else ids
+        row = np.array([ids], "int64")
+        known = {"input_ids": row, "attention_mask": np.ones_like(row)}
+        known |= {"token_type_ids": np.zeros_like(row)}
+        asked = [one.name for one in self.graph.get_inputs()]
+        if "offsets" in asked:  # a table of words alone: all texts in one row
+            known = {"input_ids": row[0], "offsets": np.zeros(1, "int64")}
+        out = self.graph.run(None, {name: known[name] for name in asked})[0][0]
+        if out.ndim > 1:
+            out = out[0] if self.takes_first else out.mean(0)
+        return [float(value) for value in out]
+
+
+_GRAPHS = ("model.onnx", "onnx/model.onnx")
+
+
+@lru_cache(maxsize=2)
+def onnx_model(folder: str) -> OnnxModel:
+    """The model of a folder, loaded once."""
+    return OnnxModel.load(Path(folder))
+
+
+def _json_file(path: Path) -> dict[str, Json]:
+    value = parse(path.read_text("utf-8")) if path.is_file() else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _map_tensors(path: Path) -> dict[str, Any]:

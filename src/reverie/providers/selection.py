@@ -26,6 +26,8 @@ from reverie.transcript.messages import family
 from reverie.world import Clock
 
 EMBEDDED = "embedded"
+AGENT = "cli:"
+"""How the name of an agent program of the user's begins; `models.named` knows them."""
 DEFAULT_ANTHROPIC = "claude-sonnet-5"
 DEFAULT_OPENAI = "gpt-5.5"
 OLLAMA = "http://localhost:11434"
@@ -76,6 +78,9 @@ def model_for(
     session: str = "",
 ) -> AnthropicModel | OpenAIModel | None:
     """The model of that name, or of no name the default; None = use the embedded one."""
+    if name.startswith(AGENT):
+        do = "Name it as background_model, or another model here"
+        raise InvalidInput("an agent program works in the background alone", where=name, do=do)
     access = ProviderKeys.of(environ)
     limit = settings.provider_retries
     retries = Retries(limit, clock or SystemClock(), chance, OVERLOAD_PATIENCE)

@@ -11,8 +11,8 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
-        "gate": "CLEAR LocalModel MARGIN MAX_SENTENCES QueryVector evidence least sentences "
-        "telling",
+        "gate": "CLEAR LocalModel MARGIN MAX_SENTENCES QueryVector evidence joining "
+        "sentences telling",
         "passages": "PASSAGE Utterance around best_lines headings utterances",
         "ranker": "MAX_TERMS Query QueryTerms RankedNote RankedTurn count_terms find_terms rarity "
         "score_note score_turn",

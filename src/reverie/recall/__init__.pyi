@@ -4,7 +4,7 @@ from reverie.recall.gate import MAX_SENTENCES as MAX_SENTENCES
 from reverie.recall.gate import LocalModel as LocalModel
 from reverie.recall.gate import QueryVector as QueryVector
 from reverie.recall.gate import evidence as evidence
-from reverie.recall.gate import least as least
+from reverie.recall.gate import joining as joining
 from reverie.recall.gate import sentences as sentences
 from reverie.recall.gate import telling as telling
 from reverie.recall.passages import PASSAGE as PASSAGE

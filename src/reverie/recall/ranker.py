@@ -32,8 +32,8 @@ from reverie.light import dataclass
 from reverie.recall.passages import ROLES
 from reverie.recall.synonyms import SYNONYMS
 from reverie.text.periods import DaySpan, closeness, months, without_dates
-from reverie.text.stems import stem
-from reverie.text.tokens import ASKING, COMMON, fold_accents, query_text, terms
+from reverie.text.stems import is_german, stem
+from reverie.text.tokens import ASKING, COMMON, fold_accents, query_text, word_forms
 
 MAX_TEXT = 20_000
 """Characters of a query that are looked at: half from its beginning, half from its end."""
@@ -51,6 +51,8 @@ class Query:
     terms: tuple[str, ...] = ()
     dates: tuple[DaySpan, ...] = ()
     months: frozenset[int] = frozenset()
+    forms: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    is_german: bool = False
 
     @classmethod
     def of(cls, text: str, now: float) -> Query:
@@ -59,10 +61,11 @@ class Query:
             text = text[: MAX_TEXT // 2] + " " + text[-MAX_TEXT // 2 :]
         plain = fold_accents(text)
         rest, dates = without_dates(plain, now)
-        found = list(dict.fromkeys(terms(query_text(rest))))
-        kept = [term for term in found if term not in _ASKING]
-        chosen = _spread(kept or found)
-        return cls(text, now, tuple(chosen), dates, months(rest))
+        german = is_german(text)
+        forms = word_forms(query_text(rest), is_german=german)
+        kept = [term for term in forms if term not in _ASKING]
+        chosen = _spread(kept or list(forms))
+        return cls(text, now, tuple(chosen), dates, months(rest), forms, german)
 
     def __bool__(self) -> bool:
         return bool(self.terms or self.dates or self.months)
@@ -76,6 +79,7 @@ def _spread(found: list[str]) -> list[str]:
 
 
 FIELDS = ("path", "name", "about", "heads", "body")
+_TITLE = 3  # fields that say what a memory is about
 _WEIGHTS = (4.0, 5.0, 4.0, 2.0, 1.0)
 _LENGTH = (0.3, 0.3, 0.3, 0.5, 0.75)  # how much a field's length counts
 _RISE = 0.3  # how soon more of the same counts less
@@ -131,20 +135,25 @@ class QueryTerms:
         akin: Callable[[str], tuple[str, ...]] = lambda _: (),
     ) -> QueryTerms:
         """Weigh a query's terms; `count` says how many of the index's texts have one. `names` are
-        left out where there is more: those of speakers tell nothing among their own words. For
-        one that no text has, its synonyms may stand, and those that are `akin`."""
+        left out where there is more: those of speakers tell nothing among their own words. Other
+        forms of a word count as itself, and so do German compounds that are `akin`; synonyms, and
+        what is akin to a word that no text has, count less."""
         chosen = [text for text in query.terms if text not in names] or query.terms
-        found = [
-            Term(text, rarity(text, texts, there, prior) ** power, others)
-            for text in chosen
-            for there in (count(text),)
-            for others in ((*SYNONYMS.get(text, ()), *(() if there else akin(text))),)
-        ]
+        found: list[Term] = []
         at: dict[str, tuple[tuple[int, float], ...]] = {}
-        for n, term in enumerate(found):
-            for text, amount in ((term.text, 1.0), *((other, _SYNONYM) for other in term.also)):
-                if count(text):
-                    at[text] = (*at.get(text, ()), (n, amount))
+        for n, text in enumerate(chosen):
+            same = query.forms.get(text, ())
+            there = max(map(count, (text, *same)))
+            kin = akin(text) if query.is_german or not there else ()
+            others = SYNONYMS.get(text, ())
+            if query.is_german:
+                same, kin = (*same, *kin), ()
+            weight = rarity(text, texts, there, prior) ** power
+            found.append(Term(text, weight, (*same, *others, *kin)))
+            amounts = dict.fromkeys((*others, *kin), _SYNONYM) | dict.fromkeys((text, *same), 1.0)
+            for word, amount in amounts.items():
+                if count(word):
+                    at[word] = (*at.get(word, ()), (n, amount))
         weights = tuple(term.weight for term in found)
         rarest = rarity("", texts, 1, prior) ** power or 1.0
         return cls(query, tuple(found), weights, rarest, math.sqrt(sum(weights) or 1.0), at)
@@ -184,6 +193,12 @@ class TermMatches:
         """What so much of each term is worth."""
         found = [(n, part) for n, part in enumerate(self.parts) if part]
         return sum([weights[n] * math.log1p(_RISE * part) for n, part in found])
+
+    @property
+    def titled(self) -> float:
+        """Which share of it stands in what the memory is called: path, name and description."""
+        whole = sum(self.where)
+        return sum(self.where[:_TITLE]) / whole if whole else 0.0
 
     def near(self, weights: Sequence[float]) -> float:
         """What it is worth that neighbours stand close, by their rarity."""

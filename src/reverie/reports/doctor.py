@@ -19,18 +19,22 @@ from typing import Literal
 
 import anyio
 
+from reverie.clients.background import background_facts, describe_background
 from reverie.clients.files import ClientSettings
 from reverie.clients.plugin import is_outdated
-from reverie.clients.proxy_address import ProxyAddress, known_token, object_in, status
+from reverie.clients.proxy_address import ProxyAddress, known_token, object_in, proxy_status
+from reverie.clients.service import WITHOUT
 from reverie.embedded.model import EmbeddedModel
 from reverie.errors import PathRefused, ReverieError
 from reverie.memory.values import list_memories
 from reverie.observer import SystemClock
 from reverie.providers.anthropic import AnthropicModel
+from reverie.providers.cli import agent_facts
+from reverie.providers.cli_programs import PROGRAMS
 from reverie.providers.connection import install_command
 from reverie.providers.costs import dollars, money
 from reverie.providers.openai import OpenAIModel
-from reverie.providers.selection import model_for
+from reverie.providers.selection import AGENT, model_for
 from reverie.reports import home_files
 from reverie.session.budget import Budget, days
 from reverie.session.library import SessionLibrary, holder
@@ -38,6 +42,7 @@ from reverie.session.open_memory import find_memory
 from reverie.settings.schema import read_object
 from reverie.settings.sources import settings_places
 from reverie.store import home as places
+from reverie.store.agent_ledger import AgentLedger
 from reverie.store.files import Folder
 from reverie.store.journal import BadLine, Journal, LineFault
 from reverie.store.lock import FileLock
@@ -183,6 +188,31 @@ def _check_model(model: AnthropicModel | OpenAIModel | EmbeddedModel) -> Check:
     cost = None if reply.usage is None else dollars(model.name, reply.usage)
     paid = "" if model.capabilities.free or cost is None else f", for {money(cost)}"
     return Check("trial", "ok", f"{model.name} answered{paid}: {line(reply.text, 60)}")
+
+
+def _agent(examined: DoctorRun) -> Iterator[Check]:
+    """The user's agent program, where it may learn: version, flags, login, pause."""
+    place = examined.place
+    facts = background_facts(place)
+    yield from (Check("background", "ok", line) for line in describe_background(facts))
+    named = str(facts["model"]).removeprefix(AGENT).partition("/")[0]
+    usable = True
+    for name in PROGRAMS if named == "auto" else filter(PROGRAMS.__contains__, [named]):
+        found = agent_facts(PROGRAMS[name], place.environ, place.settings)
+        said = f"{name}: {found.version} at {found.path}" if found.path else f"{name}: not found"
+        why = f", does not know {', '.join(found.missing)}" if found.missing else ""
+        why += "" if found.logged_in or not found.path else ", not logged in"
+        good = bool(found.path) and not why
+        usable = usable and good
+        state: CheckState = "ok" if good else "note" if named == "auto" else "problem"
+        do = "" if good else f"Install or update {name}, and log in; until then rules learn"
+        yield Check("background", state, f"{said}{why or ', logged in' * good}", do)
+    if facts["paused"]:
+        ends = examined.fix and usable
+        if ends:
+            AgentLedger(place.home).resume()
+        what = f"The agent program is {facts['paused']}"
+        yield Check("background", "fixed" if ends else "problem", what, "" if ends else FIX)
 
 
 # --- home
@@ -352,11 +382,12 @@ def _clients(examined: DoctorRun) -> Iterator[Check]:
     clients = ClientSettings(place)
     for name in clients.installed():
         address = ProxyAddress(clients.port(name), known_token(place.home))
-        if not clients.in_place(name, address):
+        found = clients.in_place(name, address)
+        if found is None:
             do = f"`reverie install {name}` puts it back, `reverie uninstall {name}` forgets it"
             yield Check("clients", "problem", f"{name}: its settings no longer name the proxy", do)
             continue
-        yield _traffic(name, address)
+        yield _traffic(name, found)
     if is_outdated(place.environ):
         what = "claude-code: the plugin's hooks block every call once this package is gone"
         do = "`reverie install claude-code --plugin` writes hooks that do not"
@@ -364,11 +395,16 @@ def _clients(examined: DoctorRun) -> Iterator[Check]:
 
 
 def _traffic(name: str, address: ProxyAddress) -> Check:
-    told = status(address)
+    told = proxy_status(address)
     if told is None:
-        what = f"{name} is set to the proxy, but nothing answers on port {address.port}"
-        return Check("clients", "problem", what, "Start it: `reverie proxy`")
-    count = sum(n for n in object_in(told, "requests").values() if isinstance(n, int))
+        gone = f"{name} is set to the proxy, but nothing answers on port {address.port}"
+        what = f"{gone}: without it, {name} {WITHOUT[name]}"
+        do = f"Start it: `reverie proxy`; or take it out: `reverie uninstall {name}`"
+        return Check("clients", "problem", what, do)
+    own = object_in(told, "requests")  # of whoever uses an address without a name
+    if address.client:
+        own = object_in(object_in(told, "clients"), name)
+    count = sum(n for n in own.values() if isinstance(n, int))
     if not count:
         what = f"{name}: the proxy runs, no request has arrived since it started"
         return Check("clients", "note", what, f"Start {name} anew and ask it something")
@@ -383,6 +419,7 @@ _CHECKS: dict[str, Callable[[DoctorRun], Iterator[Check]]] = {
     "sqlite": _sqlite,
     "extras": _extras,
     "model": _model,
+    "background": _agent,
     "home": _home,
     "rights": _rights,
     "temporary": _temporary,

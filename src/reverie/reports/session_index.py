@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sqlite3
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -28,13 +27,13 @@ from reverie.session.recall.ledger import ledgers
 from reverie.session.summaries import Transcript, summary_of
 from reverie.settings.catalog import Settings
 from reverie.store.home import SessionFile
-from reverie.store.recall.database import discard
+from reverie.store.recall.database import DerivedSchema, discard, is_on_disk, open_database
 from reverie.transcript.records import AssistantMessage, Sent
+from reverie.world import say_nothing
 
 PATIENCE = 5.0
 VERSION = "4"
 NAME = "page.sqlite3"
-_SAFE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _SCHEMA = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE session (
@@ -71,6 +70,7 @@ CREATE TABLE finding (
 );
 CREATE INDEX finding_file ON finding (file)
 """
+_PAGE_SCHEMA = DerivedSchema(VERSION, _SCHEMA)
 
 
 class DerivedDatabase:
@@ -81,7 +81,12 @@ class DerivedDatabase:
         self.queries = 0
         self._kept: dict[Any, Any] = {}
         self._lock = threading.RLock()
-        self._base, self._on_disk = _open_database(path)
+        self._open()
+
+    def _open(self) -> None:
+        self._base = open_database(self.path, say_nothing, _PAGE_SCHEMA, PATIENCE)
+        self._base.row_factory = sqlite3.Row
+        self._on_disk = is_on_disk(self._base)
 
     def close(self) -> None:
         with self._lock:
@@ -147,53 +152,7 @@ class DerivedDatabase:
         self._base.close()
         self._kept.clear()
         discard(self.path)
-        self._base, self._on_disk = _open_database(self.path)
-
-
-def _open_database(path: Path) -> tuple[sqlite3.Connection, bool]:
-    """The database, and whether it is on the disk."""
-    for _ in range(2):
-        try:
-            return _ready(path), True
-        except sqlite3.DatabaseError:
-            discard(path)
-        except OSError:
-            break
-    return _create_schema(_connect_database(":memory:")), False
-
-
-def _ready(path: Path) -> sqlite3.Connection:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | _SAFE, 0o600))
-    base = _connect_database(str(path))
-    try:
-        base.execute("PRAGMA journal_mode = WAL")
-        base.execute("PRAGMA secure_delete = ON")
-        if not base.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-            return _create_schema(base)
-        row = base.execute("SELECT value FROM about WHERE name = 'version'").fetchone()
-        if row is None or row[0] != VERSION:
-            raise sqlite3.DatabaseError("it is of another version")
-    except BaseException:
-        base.close()
-        raise
-    return base
-
-
-def _connect_database(name: str) -> sqlite3.Connection:
-    base = sqlite3.connect(name, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
-    base.row_factory = sqlite3.Row
-    base.execute("PRAGMA synchronous = OFF")
-    return base
-
-
-def _create_schema(base: sqlite3.Connection) -> sqlite3.Connection:
-    base.execute("BEGIN IMMEDIATE")
-    for statement in _SCHEMA.split(";\n"):
-        base.execute(statement)
-    base.execute("INSERT INTO about VALUES ('version', ?)", (VERSION,))
-    base.execute("COMMIT")
-    return base
+        self._open()
 
 
 # --- The sessions of a project as a list needs them: titles, times, counts, tokens, sums.

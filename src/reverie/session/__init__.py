@@ -7,6 +7,7 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
+        "abridgement": "abridge",
         "attachments": "Attachments date_change date_line find_skills frontmatter local_date "
         "skills_listed truncate_text",
         "budget": "Budget MeteredRetries UsageTotals weight",
@@ -15,19 +16,21 @@ __getattr__ = offered(
         "dream.branch": "Dream DreamBranch dreams_folder",
         "dream.results": "accept describe_dream doubted_rules dream_changes drop file_diff find "
         "list_dreams undo",
-        "dream.run": "DreamContext RETRIES run_dream",
+        "dream.context": "DreamContext guards_at",
+        "dream.client_dream": "ClientDream",
+        "dream.run": "RETRIES run_dream",
         "dream.schedule": "ALLOWED DreamGates MAX_LISTED MAX_SENT dream_prompt",
         "extraction.acceptance": "TextSource land",
         "extraction.daily_log": "LoggingFiles append log_tools refusal",
-        "extraction.drafts": "MAX_BYTES MAX_FILES MemoryDraft",
+        "extraction.drafts": "MAX_BYTES MAX_FILES MemoryDraft written_files",
         "extraction.past_sessions": "PastSession RunBudget learn lessons",
         "extraction.repetition": "said_again",
-        "extraction.run": "ExtractionContext consider guards_at",
+        "extraction.run": "ExtractionContext consider",
         "extraction.speakers": "ConversationText judge",
-        "extraction.trigger": "NAME UserText asks_now extraction_prompt fresh is_listed "
+        "extraction.trigger": "NAME UserText asks_now extraction_prompt fresh manifest_lines "
         "saved_since turns_since user_words why_not_due",
         "hooks": "EVENTS Hook HookEvent Hooks MAX_CONTEXT MAX_OUTPUT hooks_for load_hooks",
-        "jobs": "Jobs process_limit",
+        "jobs": "Jobs ProcessLimit process_limit",
         "library": "NoDisk SessionDisk SessionLibrary",
         "loop": "BEGIN ROUND TurnState run_turn",
         "notes": "ROUNDS update",

@@ -1,3 +1,4 @@
+from reverie.session.abridgement import abridge as abridge
 from reverie.session.attachments import Attachments as Attachments
 from reverie.session.attachments import date_change as date_change
 from reverie.session.attachments import date_line as date_line
@@ -22,6 +23,9 @@ from reverie.session.context import young_memories as young_memories
 from reverie.session.dream.branch import Dream as Dream
 from reverie.session.dream.branch import DreamBranch as DreamBranch
 from reverie.session.dream.branch import dreams_folder as dreams_folder
+from reverie.session.dream.client_dream import ClientDream as ClientDream
+from reverie.session.dream.context import DreamContext as DreamContext
+from reverie.session.dream.context import guards_at as guards_at
 from reverie.session.dream.results import accept as accept
 from reverie.session.dream.results import describe_dream as describe_dream
 from reverie.session.dream.results import doubted_rules as doubted_rules
@@ -32,7 +36,6 @@ from reverie.session.dream.results import find as find
 from reverie.session.dream.results import list_dreams as list_dreams
 from reverie.session.dream.results import undo as undo
 from reverie.session.dream.run import RETRIES as RETRIES
-from reverie.session.dream.run import DreamContext as DreamContext
 from reverie.session.dream.run import run_dream as run_dream
 from reverie.session.dream.schedule import ALLOWED as ALLOWED
 from reverie.session.dream.schedule import MAX_LISTED as MAX_LISTED
@@ -48,6 +51,7 @@ from reverie.session.extraction.daily_log import refusal as refusal
 from reverie.session.extraction.drafts import MAX_BYTES as MAX_BYTES
 from reverie.session.extraction.drafts import MAX_FILES as MAX_FILES
 from reverie.session.extraction.drafts import MemoryDraft as MemoryDraft
+from reverie.session.extraction.drafts import written_files as written_files
 from reverie.session.extraction.past_sessions import PastSession as PastSession
 from reverie.session.extraction.past_sessions import RunBudget as RunBudget
 from reverie.session.extraction.past_sessions import learn as learn
@@ -55,7 +59,6 @@ from reverie.session.extraction.past_sessions import lessons as lessons
 from reverie.session.extraction.repetition import said_again as said_again
 from reverie.session.extraction.run import ExtractionContext as ExtractionContext
 from reverie.session.extraction.run import consider as consider
-from reverie.session.extraction.run import guards_at as guards_at
 from reverie.session.extraction.speakers import ConversationText as ConversationText
 from reverie.session.extraction.speakers import judge as judge
 from reverie.session.extraction.trigger import NAME as NAME
@@ -63,7 +66,7 @@ from reverie.session.extraction.trigger import UserText as UserText
 from reverie.session.extraction.trigger import asks_now as asks_now
 from reverie.session.extraction.trigger import extraction_prompt as extraction_prompt
 from reverie.session.extraction.trigger import fresh as fresh
-from reverie.session.extraction.trigger import is_listed as is_listed
+from reverie.session.extraction.trigger import manifest_lines as manifest_lines
 from reverie.session.extraction.trigger import saved_since as saved_since
 from reverie.session.extraction.trigger import turns_since as turns_since
 from reverie.session.extraction.trigger import user_words as user_words
@@ -77,6 +80,7 @@ from reverie.session.hooks import Hooks as Hooks
 from reverie.session.hooks import hooks_for as hooks_for
 from reverie.session.hooks import load_hooks as load_hooks
 from reverie.session.jobs import Jobs as Jobs
+from reverie.session.jobs import ProcessLimit as ProcessLimit
 from reverie.session.jobs import process_limit as process_limit
 from reverie.session.library import NoDisk as NoDisk
 from reverie.session.library import SessionDisk as SessionDisk

@@ -259,6 +259,8 @@ async def ask(session: SideQueryCounter, request: Request, model: Model | None =
     model, settings, budget = model or session.world.model, session.world.settings, session.budget
     if model is None:
         raise NotAvailable("this session has no model to ask", where=request.source)
+    if not model.capabilities.tools:
+        request = replace(request, head=replace(request.head, tools="[]"))
     price = weight(Usage(request.tokens), settings)
     known = await reserve_cost(budget, model, request.source, price)
     outcome: Literal["completed", "failed", "cancelled"] = "failed"

@@ -31,6 +31,7 @@ from reverie.store.memory_folder import MemoryFolder
 from reverie.store.memory_store import MemoryStore
 from reverie.store.project import Project
 from reverie.store.sensitive_paths import is_secret
+from reverie.text.dates import latest
 from reverie.toolbox import path_patterns
 from reverie.topics import instructions, prompt
 from reverie.topics.entry import INDEX, TEAM, TopicFile, decode_text
@@ -369,11 +370,11 @@ def _wider_memories(
 # --- Young memories, sent whole: while they are few, their bodies stand with the index in the
 # head.
 #
-# All trusted memories while together they are within the limit; above it those about the user and
-# the user's rules, while these are; above that the rules that had to be said again, and recall
-# brings what a turn needs. They are read when a head is made, and a head is a record: what changes
-# later reaches the next one. Nothing untrusted, nothing of the team's, and nothing that cannot be
-# read stands among them.
+# All trusted memories while together they are within the limit; above it those about the user, the
+# user's rules and what names a day still to come, while these are; above that the rules that had to
+# be said again, and recall brings what a turn needs. They are read when a head is made, and a head
+# is a record: what changes later reaches the next one. Nothing untrusted, nothing of the team's and
+# nothing that cannot be read stands among them.
 
 
 MAX_HEAD = 1_024
@@ -391,7 +392,10 @@ def young_memories(
     the newest last."""
     most = settings.young_tokens
     own = [one for one in scanned if not one.key.startswith(f"{TEAM}/") and not one.superseded]
-    about_user = [one for one in own if one.type in ABOUT_THE_USER]
+    now = memories.now()
+    about_user = [
+        one for one in own if one.type in ABOUT_THE_USER or (latest(one.description) or 0.0) > now
+    ]
     pinned = [one for one in about_user if one.said][:MAX_PINNED]
     for records, limit in ((own, most), (about_user, most), (pinned, MAX_PINNED * most)):
         found = _within(memories, records, limit)

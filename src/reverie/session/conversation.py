@@ -153,13 +153,16 @@ class Conversation:
             await self.flush()  # a layer may have waited for background work
             await self.append(*await self._run([layer], self.view))
         await self._close_open_calls()
-        request = render(self.view, self.source, task)
+        request = self._rendered(task)
         self.check(request)
         await self.append(Sent(self.source, self.view.leaf, request.parts(), request.marks))
         await self.sync()
         self._in_flight = True
         self.last_request = request
         return request
+
+    def _rendered(self, task: Task) -> Request:
+        return render(self.view, self.source, task)
 
     async def _close_open_calls(self) -> None:
         calls = self.view.open_calls

@@ -102,6 +102,8 @@ class JobContext(ForkParent):
 
     async def begin(self, begun: Begun) -> None:
         """Record how the session begins, or what is another since it was recorded."""
+        if self.recall is not None:
+            self.recall.warm()
         for fault in begun.transcript.transcript.faults:
             self.world.say(Notice("transcript", fault, "warning"))
         if self.view.started is None or begun.transcript.copied:
@@ -120,8 +122,6 @@ class JobContext(ForkParent):
             if changed is not None:
                 self.world.say(Notice("transcript", f"resumed with another {changed.reason}"))
                 await self.append(changed)
-        if self.recall is not None:
-            self.recall.warm()
 
     # --- its end
 
@@ -211,8 +211,13 @@ class JobContext(ForkParent):
         if text:
             self.recall.begin(self.view.leaf, text)
         elif not begins:
-            from reverie.session.recall.query import read_last_round
+            self._look_for_calls()
 
+    def _look_for_calls(self) -> None:
+        """Let recall look for what the last answer's calls touch, and for errors of theirs."""
+        from reverie.session.recall.query import read_last_round
+
+        if self.recall is not None:
             self.recall.touch(self.view.leaf, read_last_round(self.view))
 
     async def render_request(self, task: Task = MAIN) -> Request:
@@ -249,6 +254,8 @@ class JobContext(ForkParent):
     async def record_reply(self, reply: Observable) -> Reply:
         found = await super().record_reply(reply)
         self._first_byte.set()
+        if found.tool_calls:
+            self._look_for_calls()
         await self._consider(AFTER_A_RESPONSE)
         return found
 

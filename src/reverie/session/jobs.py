@@ -10,7 +10,10 @@ recorded, never thrown; on exit the session waits a bounded time, then cancels.
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,8 +21,6 @@ from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
 import anyio
-from anyio import CapacityLimiter
-from anyio.lowlevel import RunVar
 
 from reverie.concurrency import alone
 from reverie.observer import is_watched, tell
@@ -30,17 +31,30 @@ Failure: TypeAlias = "Callable[[str, str], None]"
 
 LETTING_GO = 1.0
 """Seconds that cancelled work has to say how it ended."""
-_limits: RunVar[CapacityLimiter] = RunVar("reverie.background")
+WAIT_SECONDS = 0.05
+"""Between two looks whether another loop's work has ended."""
 
 
-def process_limit(at_once: int) -> CapacityLimiter:
-    """The one limit for background work in this process."""
-    try:
-        return _limits.get()
-    except LookupError:
-        limit = CapacityLimiter(max(1, at_once))
-        _limits.set(limit)
-        return limit
+class ProcessLimit:
+    """So much work at once in this process, whichever event loops it runs in."""
+
+    def __init__(self, at_once: int) -> None:
+        self._free = threading.BoundedSemaphore(at_once)
+
+    async def __aenter__(self) -> None:
+        while not self._free.acquire(blocking=False):  # noqa: ASYNC110 - other loops cannot set it
+            await anyio.sleep(WAIT_SECONDS)
+
+    async def __aexit__(self, *ended: object) -> None:
+        self._free.release()
+
+
+_limits: dict[int, ProcessLimit] = {}  # by process: a fork counts its own work
+
+
+def process_limit(at_once: int) -> ProcessLimit:
+    """The one limit for background work in this process; who asks first says how much."""
+    return _limits.setdefault(os.getpid(), ProcessLimit(max(1, at_once)))
 
 
 class StartsTasks(Protocol):
@@ -112,7 +126,7 @@ class Jobs:
     def __init__(
         self,
         tasks: StartsTasks,
-        limit: CapacityLimiter,
+        limit: AbstractAsyncContextManager[Any],
         say: Say,
         failed: Failure,
         *,

@@ -55,7 +55,7 @@ from reverie.light import dataclass
 from reverie.secrets.scanner import check_clean
 from reverie.session.library import NoDisk
 from reverie.session.stops import ENDS
-from reverie.session.worker import Fork
+from reverie.session.worker import Worker
 from reverie.settings.catalog import Settings
 from reverie.store.files import Changed, Folder
 from reverie.store.fs import digest
@@ -224,7 +224,7 @@ def _task(base: View, path: Path, data: bytes, settings: Settings) -> NotesTask:
 
 
 async def _write(
-    child: Fork,
+    child: Worker,
     host: JobContext,
     place: NotesPlace,
     pen: NotesEditor,

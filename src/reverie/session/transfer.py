@@ -9,10 +9,12 @@ Nothing that a recorded file says chooses a path.
 from __future__ import annotations
 
 import base64
+import json
 import os
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -20,12 +22,13 @@ from uuid import uuid4
 
 import reverie
 from reverie.errors import ImportFailed, InvalidMessage, PathRefused, ReverieError
+from reverie.providers.cli_programs import MARK
 from reverie.session.library import SessionLibrary
 from reverie.store.files import Folder
 from reverie.store.home import session_id
 from reverie.store.journal import BadLine, Journal, seal, unseal
 from reverie.store.paths import check_key
-from reverie.transcript.blocks import dump, parse
+from reverie.transcript.blocks import dump, parse, text_of
 from reverie.transcript.codec import blob_name, decode, encode
 from reverie.transcript.fold import fold_entries
 from reverie.transcript.recordings import is_ours, read
@@ -97,6 +100,7 @@ class ImportedSession:
 def parcel_of(file: Path) -> SessionArchive:
     """A recorded session as it would be written; the file is only read."""
     lines, faults = lines_of(file)
+    _refuse_own_work(lines, file)
     found = _ours(lines) if lines and is_ours(lines[0]) else _foreign(lines, file)
     return replace(found, file=str(file), faults=(*faults, *found.faults))
 
@@ -172,6 +176,15 @@ def lines_of(file: Path) -> tuple[list[str], tuple[str, ...]]:
     return data.decode("utf-8", "replace").removeprefix("\ufeff").split("\n"), faults
 
 
+def _refuse_own_work(lines: Sequence[str], path: Path) -> None:
+    """Refuse a session in which an agent program did background work of ours."""
+    first = next((line for line in lines if '"type":"user"' in line), "")
+    with suppress(ValueError, TypeError, KeyError):
+        row: Any = json.loads(first)
+        if row["entrypoint"] == "sdk-cli" and text_of(row["message"]["content"]).startswith(MARK):
+            raise ImportFailed("This session is background work of Reverie's", where=str(path))
+
+
 def past_in(path: Path, told: Callable[[str], object]) -> PastSession:
     """Return the recorded session in a file to learn from; what cannot be read of it is told."""
     from reverie.session.extraction.past_sessions import PastSession
@@ -179,6 +192,7 @@ def past_in(path: Path, told: Callable[[str], object]) -> PastSession:
     lines, faults = lines_of(path)
     for fault in faults:
         told(f"{path}: {fault}")
+    _refuse_own_work(lines, path)
     if lines and is_ours(lines[0]):
         return _our_session(lines, path)
     found = read(lines, str(path))

@@ -220,10 +220,15 @@ class Settings:
     # Recall
     selector_model: str | None = text("8", "model that selects memories; unset: embedded")
     selector_milliseconds: float = number(
-        30, "8", "time the local selector may take while a request is prepared", 0, 60_000, LESS
+        30,
+        "8",
+        "time a request waits for the local selector; a session's first 250",
+        0,
+        60_000,
+        LESS,
     )
     embedding_model: str | None = text(
-        "8", "model whose vectors `reverie recall` weighs; unset: the extra `semantic`; or off"
+        "8", "model of meaning: folder, ollama:NAME, NAME@URL; unset: the extra `semantic`; or off"
     )
     recall_min_words: int = whole(2, "8", "words a message needs for recall", 0, COUNT, MORE)
     recall_files: int = whole(5, "8", "memories injected in one turn", 0, COUNT, LESS)
@@ -313,6 +318,33 @@ class Settings:
     background_processes: int = whole(
         4, "B18", "background jobs at once in all processes", 0, 1_000
     )
+    background_model: str | None = text(
+        "B23",
+        "who learns behind plugin and proxy: off, auto, cli:claude, cli:codex or PROVIDER:MODEL; "
+        "unset: rules",
+    )
+    background_key: str | None = text(
+        "B23", "environment variable whose key that work may use; unset: none"
+    )
+    cli_daily_usd: float = number(
+        0.25, "B23", "list price of an agent program's background work in a day", 0, 1_000
+    )
+    cli_daily_calls: int = whole(
+        100, "B23", "times a day an agent program is started for it", 0, COUNT
+    )
+    cli_timeout_seconds: float = number(
+        90, "B23", "time one answer of an agent program has", 1, SECONDS
+    )
+    cli_max_prompt_bytes: int = whole(
+        60_000, "B23", "bytes of conversation that a prompt to it may hold", 1_000, BYTES
+    )
+    cli_every_turns: int = whole(
+        3, "B23", "turns of a session after which it is asked; at the end always", 1, COUNT
+    )
+    cli_wait_seconds: float = number(
+        20, "B23", "wait for more turns before it is started", 0, SECONDS
+    )
+    cli_path: str | None = text("B23", "path of the agent program; unset: found on PATH")
     price_read: float = number(0.1, "B18", "weight of a token read from cache", 0, 1_000)
     price_write_short: float = number(
         1.25, "B18", "weight of a token written to the short cache", 0, 1_000

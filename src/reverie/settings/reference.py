@@ -58,6 +58,7 @@ _CHAPTERS: Mapping[str, tuple[str, ...]] = {
     "Hooks, tools and answers": ("13",),
     "The prompt cache": ("14",),
     "Prices and the day's budget": ("B18",),
+    "Your own agent as the background model": ("B23",),
     "Keeping transcripts": ("18",),
 }
 """Titles, with the parts of the specification that their settings belong to."""

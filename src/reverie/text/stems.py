@@ -190,7 +190,9 @@ GERMAN = frozenset(
     haben ich ihr ihre im ist ja jede jeder jedes kann kein keine konnen man mein mir mit muss
     mussen nach nicht noch nur oder ob ohne sein seine sich sie sind so soll sollen uber um und uns
     unser unsere vom von vor wann warum war was wegen weil wenn wer werden wie wieder wir wird wo
-    wurde wurden zu zum zur zwischen
+    wurde wurden zu zum zur zwischen bitte brauche brauchen damals damit dich etwas euch eure geht
+    gibt hier ihm ihn ihnen jetzt kannst konnte konnten mach machen mich mochte mochten muss musst
+    schon sehr sollte sollten wenig welche welchem welchen welcher welches wohin woher wollen
     """.split()  # noqa: SIM905
 )
 """German words that say nothing of what a text is about, without their accents."""
@@ -199,6 +201,7 @@ _EITHER = """
     von vor war was wer wie wo
 """
 _TELLING = GERMAN - frozenset(_EITHER.split())  # without what is a word or a name elsewhere
+GERMAN_TERMS = GERMAN | frozenset(map(stem, GERMAN))
 _UMLAUT = pattern("[äöüß]", re.IGNORECASE)
 _ENOUGH = 2
 _LOOKED_AT = 2_000
@@ -216,10 +219,13 @@ def is_german(text: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def german(word: str) -> str:
-    """The form of a German word, given without its accents."""
+    """The form of a German word, given without its accents: endings off, one after the other, and
+    what a participle begins with (gespeichert, speichern, Speicher)."""
+    if word.startswith("ge") and word.endswith(("t", "en")) and len(word) > 2 * _LEAST_GERMAN:
+        return german(word[2:])
     for ending in _GERMAN_ENDS:
         if word.endswith(ending) and len(word) - len(ending) >= _LEAST_GERMAN:
-            return word[: -len(ending)]
-    if len(word) > _LEAST_GERMAN and word[-1] == "s" and word[-2] in _GERMAN_S:
-        return word[:-1]
-    return word
+            return german(word[: -len(ending)])
+    genitive = word[-1:] == "s" and word[-2:-1] in _GERMAN_S and len(word) > _LEAST_GERMAN
+    verb = word[-1:] == "t" and len(word) > _LEAST_GERMAN + 1
+    return german(word[:-1]) if genitive or verb else word

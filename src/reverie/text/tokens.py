@@ -21,10 +21,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 
 from reverie.light import dataclass, pattern
 from reverie.text.safety import strip
-from reverie.text.stems import GERMAN, german, is_german, stem
+from reverie.text.stems import GERMAN_TERMS, german, is_german, stem
 
 FUNCTION = frozenset(
     """
@@ -146,9 +147,18 @@ def terms(text: str) -> list[str]:
     return list(_german(plain)) if is_german(text) else plain
 
 
+def word_forms(text: str, *, is_german: bool) -> dict[str, tuple[str, ...]]:
+    """The words of a query, each by its term, with the others that texts may have it by."""
+    found = dict.fromkeys(_terms(fold_accents(text)), ())
+    if not is_german:
+        return found
+    words = ((term, german(term)) for term in found if term not in GERMAN_TERMS)
+    return {stemmed: () if stemmed == term else (term,) for term, stemmed in words}
+
+
 def _german(found: list[str]) -> Iterator[str]:
     for term in found:
-        if term not in GERMAN:
+        if term not in GERMAN_TERMS:
             yield term
             other = german(term)
             if other != term:
@@ -178,7 +188,8 @@ def _terms(text: str) -> Iterator[str]:
             yield from _word(run)
 
 
-def _word(run: str) -> Iterator[str]:
+@lru_cache(maxsize=1 << 16)
+def _word(run: str) -> tuple[str, ...]:
     """A word, or the parts of an identifier and the identifier without its joints."""
     plain = (
         _SHORT.sub("", run).replace("'", "").replace("’", "") if _APOSTROPHE.search(run) else run
@@ -187,12 +198,10 @@ def _word(run: str) -> Iterator[str]:
     if (lower != plain or not plain.isalpha()) and not _PLAIN.fullmatch(plain):
         parts = [part.casefold() for part in _PART.findall(plain)]
         if len(parts) > 1:
-            yield from (stem(part[:LONGEST]) for part in parts if _tells(part))
-            yield lower.replace("_", "")[:LONGEST]
-            return
+            stems = [stem(part[:LONGEST]) for part in parts if _tells(part)]
+            return (*stems, lower.replace("_", "")[:LONGEST])
         lower = lower.strip("_")
-    if _tells(lower):
-        yield stem(lower[:LONGEST])
+    return (stem(lower[:LONGEST]),) if _tells(lower) else ()
 
 
 def _tells(word: str) -> bool:

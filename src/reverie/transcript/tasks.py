@@ -81,7 +81,6 @@ class ExtractTask(Task):
     memories: tuple[KnownMemory, ...] = ()
     injected: tuple[str, ...] = ()  # texts that recall put into this conversation
     instructions: str = ""  # what instruction files already say
-    any_tool: bool = False  # our tools may be called though the conversation names none of them
 
 
 @dataclass(frozen=True, slots=True)

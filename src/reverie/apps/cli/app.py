@@ -268,7 +268,11 @@ def _begin_telemetry() -> None:
 
 
 def run(args: Sequence[str] | None = None) -> None:
-    """Run a command line and exit."""
+    """Run a command line and exit; inside an agent program that we ask, nothing runs."""
+    from reverie.settings.sources import environment
+
+    if environment().get("REVERIE_INSIDE"):
+        sys.exit(0)
     build().main(args=args, prog_name="reverie")
 
 

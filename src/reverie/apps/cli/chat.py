@@ -217,10 +217,12 @@ def _session_to_resume(place: Project, resume: str, newest: bool) -> str:
     return found[0].id if found else ""
 
 
-def model_named(place: Project, name: str, resume: str = "") -> Model:
-    """The model asked for; without a name the one a resumed session had, or the default."""
+def model_named(place: Project, name: str, resume: str = "", *, background: bool = False) -> Model:
+    """The model asked for; without a name the one a resumed session had, or the default. In the
+    background it may be an agent program."""
     from reverie.embedded.model import EmbeddedModel
-    from reverie.providers.selection import model_for
+    from reverie.models import named
+    from reverie.providers.selection import AGENT, model_for
     from reverie.session.library import SessionLibrary
 
     if resume and not name:
@@ -228,6 +230,8 @@ def model_named(place: Project, name: str, resume: str = "") -> Model:
         head = library.read(resume).view.head if library else None
         name = head.model if head else ""
     settings = place.settings
+    if background and name.startswith(AGENT):
+        return named(name, settings=settings)
     found = model_for(name, place.environ, settings, session=resume)
     return found or EmbeddedModel(settings)
 

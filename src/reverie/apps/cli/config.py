@@ -15,6 +15,7 @@ import click
 
 from reverie.apps.cli.app import CommandGroup, json_option, project_option
 from reverie.apps.cli.output import Column, document, hand_down, note, say, table
+from reverie.clients.background import terms, wants_model
 from reverie.settings.catalog import DEFAULTS, SETTINGS
 from reverie.settings.flags import FlagState
 from reverie.settings.schema import Problem, camel
@@ -118,6 +119,8 @@ def _tell(project: Project, field: str, as_json: bool) -> None:
         document(row)
         return
     say(f"{row['key']} is {format_value(row['value'])} ({row['source']})")
+    if field == "background_model" and wants_model(project.reload().settings):
+        say(terms(project.settings))
     if row["source"] not in ("user", "default"):
         note(f"The value comes from {row['place']}, which takes precedence over {SETTINGS_FILE}.")
 

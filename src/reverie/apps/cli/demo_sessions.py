@@ -84,7 +84,7 @@ class CachedEmbeddedModel(SimulatedModel):
 
     @property
     def capabilities(self) -> Capabilities:
-        return replace(super().capabilities, free=True)
+        return replace(super().capabilities, free=True, rules=True)
 
 
 # --- what happened

@@ -31,7 +31,7 @@ from reverie.world import Notice
 
 if TYPE_CHECKING:
     from reverie.session.dream.branch import Dream
-    from reverie.session.dream.run import DreamContext
+    from reverie.session.dream.context import DreamContext
     from reverie.store.memory_store import MemoryStore
     from reverie.world import Model
 
@@ -72,7 +72,7 @@ def run(dry_run: bool, model: str, everything: bool, as_json: bool, project: Pro
     """Start a dream now, unless another one is running."""
     from reverie.apps.cli.chat import model_named
 
-    chosen = model_named(project, model)
+    chosen = model_named(project, model, background=True)
     if not everything and not project.flags.on("dream"):
         from reverie.session.dream.schedule import OFF
 

@@ -21,6 +21,7 @@ from reverie.apps.cli.app import build, json_option, port_option, project_option
 from reverie.apps.cli.output import document, note, say
 from reverie.apps.hook import before_call
 from reverie.clients import plugin
+from reverie.clients.background import terms
 from reverie.clients.files import ClientSettings, SettingsChange
 from reverie.clients.install import CLIENTS, diff
 from reverie.clients.plugin import PluginChange
@@ -29,6 +30,7 @@ from reverie.errors import InvalidInput
 from reverie.providers.connection import install_command
 from reverie.reports.home_files import home_contents
 from reverie.settings.sources import environment
+from reverie.store.approvals import change_setting
 from reverie.store.project import Project, switch
 from reverie.text.format import plural, size
 
@@ -225,6 +227,23 @@ def install_plugin(*, yes: bool, as_json: bool) -> None:
     if find_spec("mcp") is None:
         note(f"Its MCP server needs a package that is not there: {install_command('mcp')}")
     say("`reverie uninstall claude-code` takes it back.")
+    _offer_agent(yes)
+
+
+def _offer_agent(yes: bool) -> None:
+    """Ask once whether the user's own login may learn; --yes is no answer to this."""
+    project = Project.personal()
+    if project.settings.background_model is not None:
+        return
+    if yes:
+        say("It learns by rules; `reverie config set background_model cli:claude` adds your login.")
+        return
+    say(f"Rules learn little. {terms(project.settings)}")
+    try:
+        wanted = click.confirm("Learn with your Claude Code login?", default=False)
+    except click.Abort:  # nobody answered, so nobody was asked
+        return
+    change_setting(project, "background_model", "cli:claude" if wanted else "off")
 
 
 def uninstall_plugin(*, yes: bool, as_json: bool) -> dict[str, object] | None:

@@ -82,7 +82,7 @@ def learn(
     """Learn memories from past sessions of Claude Code, pi and Reverie."""
     from reverie.apps.cli.chat import model_named
 
-    chosen = model_named(project, model)
+    chosen = model_named(project, model, background=True)
     with open_memory(project) as memories, ExitStack() as stack:
         purse = _budget(project, chosen, budget)
         if purse is not None:

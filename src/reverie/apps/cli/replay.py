@@ -57,7 +57,7 @@ _KEPT = ("session", "breaks", "announced", "refused", "faults", "facts", "near",
 @click.command()
 @session_files
 @click.option(
-    "--policy", default="", help="naive, classic or collapse. Default: the setting contextPolicy."
+    "--policy", default="", help="off, store, classic or collapse. Default: contextPolicy."
 )
 @click.option(
     "--tail", type=click.IntRange(min=1), metavar="N", help="Tokens in the live tail of collapse."
@@ -176,12 +176,17 @@ def _parse_prices(given: str) -> Prices:
     return replace(Prices(), **found)
 
 
+ALIASES = {"off": "naive"}
+"""The name of a policy everywhere else, and what figures call it."""
+
+
 def policy_of(name: str, settings: Settings, tail: int | None, prices: Prices) -> ReplayPolicy:
     """The policy of this name, or without one that of the settings."""
     wanted = name or settings.context_policy
-    found: PolicyName | None = next((p for p in POLICIES if p == wanted), None)
+    found: PolicyName | None = next((p for p in POLICIES if p == ALIASES.get(wanted, wanted)), None)
     if found is None:
-        raise InvalidInput("There is no such policy", where=wanted, do=f"Use {', '.join(POLICIES)}")
+        do = f"Use {', '.join((*ALIASES, *POLICIES[1:]))}"
+        raise InvalidInput("There is no such policy", where=wanted, do=do)
     return ReplayPolicy.of(found, settings, tail, prices)
 
 

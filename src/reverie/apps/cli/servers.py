@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from reverie.world import Model, Notice
 
 
+SWITCH_SECONDS = 0.001
+"""How long work behind one conversation may keep the interpreter from another's request."""
+
+
 @click.command()
 @port_option(PORT)
 @click.option("--upstream", default="", metavar="URL", help="Where Anthropic requests go.")
@@ -47,11 +51,10 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--policy",
-    type=click.Choice(["store", "collapse", "classic", "off"]),
-    default="store",
-    show_default=True,
-    help="store: large results go to files as they arrive; collapse, classic: old rounds leave "
-    "as well; off: nothing does.",
+    type=click.Choice(["off", "store", "classic", "collapse"]),
+    help="off: nothing leaves; store: large results go to files as they arrive; classic, collapse: "
+    "old rounds leave as well. Default: collapse for clients that may read those files (as "
+    "`reverie install` sets them up), else store.",
 )
 @click.option(
     "--memory",
@@ -69,16 +72,18 @@ if TYPE_CHECKING:
 )
 @click.option("--record", is_flag=True, help="Change nothing; record what passes for replay.")
 @click.option("--explain", is_flag=True, help="Tell on stderr what is done to each request.")
+@click.option("--unit", is_flag=True, help="Print a systemd user unit for this proxy, and end.")
 @json_option
 def proxy(
     port: int,
     upstream: str,
     upstream_openai: str,
-    policy: str,
+    policy: str | None,
     memory: str,
     background: str,
     record: bool,
     explain: bool,
+    unit: bool,
     as_json: bool,
 ) -> None:
     """Serve a proxy for agents that are already in use, until Ctrl-C.
@@ -89,9 +94,23 @@ def proxy(
     """
     import anyio
 
+    if unit:
+        from reverie.clients.service import unit as unit_text
+
+        given = {
+            "--port": str(port),
+            "--policy": policy or "",
+            "--memory": memory,
+            "--upstream": upstream,
+            "--upstream-openai": upstream_openai,
+            "--background": background,
+        }
+        say(unit_text(tuple(part for pair in given.items() if pair[1] for part in pair)))
+        return
     with extra("proxy", "The proxy cannot serve"):
         from reverie.apps.proxy.policies import Upstreams
         from reverie.apps.proxy.server import run, upstreams_of
+    from reverie.clients.background import note_turn as background_notes
     from reverie.interception.engine import CHARACTERS, EngineOptions
     from reverie.interception.mirror import MirrorOptions
 
@@ -103,9 +122,14 @@ def proxy(
     given = upstreams_of(upstream, upstream_openai)
     upstreams = Upstreams(*(kept.get(api) or given.base(api) for api in ("anthropic", "openai")))
     remembers = memory == "on" and not record
-    shadows = MirrorOptions(own, _worker(background), _tell, memory=remembers)
+    note_turn = background_notes if background == "embedded" else None
+    worker = _worker(background)
+    shadows = MirrorOptions(own, worker, _tell, memory=remembers, note_turn=note_turn)
     characters = sys.maxsize if policy == "off" else CHARACTERS
-    rules = EngineOptions(shadows, own.settings, characters, dry=record, seal=_seal(policy))
+    seal = _seal(policy or "collapse")
+    rules = EngineOptions(
+        shadows, own.settings, characters, dry=record, seal=seal, by_client=policy is None
+    )
 
     def ready(address: ProxyAddress) -> None:
         if as_json:
@@ -114,6 +138,7 @@ def proxy(
             _welcome(address, record=record, memory=memory == "on")
         sys.stdout.flush()
 
+    sys.setswitchinterval(SWITCH_SECONDS)
     anyio.run(run, rules, upstreams, port, ready, _explain(explain))
 
 

@@ -15,6 +15,7 @@ import click
 from reverie.apps.cli.app import json_option, project_option
 from reverie.apps.cli.output import Column, document, note, say, table, waiting
 from reverie.apps.cli.recall import find_memory
+from reverie.clients.background import background_facts, describe_background
 from reverie.providers.costs import dollars, money
 from reverie.providers.selection import EMBEDDED
 from reverie.reports.cache import CacheReport, cache_report, counts
@@ -38,10 +39,13 @@ def stats(everything: bool, as_json: bool, project: Project) -> None:
     """Show cache hit rate, compactions, memory hygiene and background cost."""
     with waiting("working out the figures"), find_memory(project) as memories:
         found = project_stats(project, memories, time.time(), everything=everything)
+    background = background_facts(project)
     if as_json:
-        document(found.value())
+        document({**found.value(), "background": background})
         return
     _tell(found, everything)
+    for line in describe_background(background):
+        say(line)
     _tell_spent(found.spent, project.settings.background_tokens_per_day)
     _tell_trend(found.trend)
 
@@ -264,6 +268,7 @@ def _tell_last(report: CacheReport, last: int, now: float) -> None:
 _HINTS = {
     "rights": "`reverie doctor --fix`",
     "temporary": "`reverie doctor --fix`",
+    "background": "log in and update it, then `reverie doctor --fix`",
     "settings": "`reverie config path` lists the files; `reverie trust` looks at a local one",
 }
 

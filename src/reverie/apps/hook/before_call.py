@@ -53,6 +53,8 @@ def _leaves() -> None:
 
 def hook() -> int:
     """Answer any event of Claude Code on standard input; return the exit status."""
+    if os.environ.get("REVERIE_INSIDE"):  # an agent program that we ask started this
+        return 0
     data = sys.stdin.buffer.read(MAX_EVENT)
     if b'"PreToolUse"' in data:
         return main(data)

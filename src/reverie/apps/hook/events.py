@@ -2,7 +2,8 @@
 
 A session that begins, or was compacted, is told the index; a prompt is told what is clearly about
 it and was not shown yet; when a turn, the context or the session ends, what the person said is
-learned, by rules, free and on this machine. A session with no person at it teaches nothing, unless
+learned, by rules, free and on this machine, and noted for the model that the user may have said
+yes to. A session with no person at it teaches nothing, unless
 the flag `extract_noninteractive` is on. The client's transcript is only read.
 
 Nothing here can hold a session up: what fails is one sentence and exit status 1, which
@@ -19,6 +20,7 @@ from typing import Any, BinaryIO, TextIO, cast
 
 from reverie.errors import InvalidInput, ReverieError
 from reverie.memory.memory import Memory
+from reverie.providers.cli_programs import INSIDE
 from reverie.settings.sources import environment
 from reverie.text.safety import clean
 
@@ -42,17 +44,32 @@ Told = Mapping[str, Any]
 
 def main(source: BinaryIO, out: TextIO) -> int:
     """Answer one event; the exit status."""
+    if environment().get(INSIDE):
+        return 0
     try:
         told = _event(source.read(MAX_EVENT + 1))
         memory = Memory(_text(told, "cwd") or ".")
+        if _text(told, "hook_event_name") == "SessionStart":
+            _start_proxy(memory)
         if not memory.__project__.settings.memory_off():
             answer = _ANSWERS.get(_text(told, "hook_event_name"), _nothing)(memory, told)
-            if answer:
-                out.write(json.dumps(_context(told, answer)) + "\n")
+            shown = {**_context(told, answer), **_notice(memory, told)}
+            if shown:
+                out.write(json.dumps(shown) + "\n")
     except ReverieError as error:
         print(f"reverie: {clean(str(error))}", file=sys.stderr)
         return FAILED
     return 0
+
+
+def _start_proxy(memory: Memory) -> None:
+    """Start the proxy that Claude Code's settings name, where it is gone."""
+    project = memory.__project__
+    if (project.home / "installed" / "claude-code.json").is_file():
+        from reverie.clients.files import ClientSettings
+        from reverie.clients.service import start_missing
+
+        start_missing(ClientSettings(project), "claude-code")
 
 
 def _event(data: bytes) -> Told:
@@ -75,7 +92,20 @@ def _text(told: Told, name: str) -> str:
 def _context(told: Told, text: str) -> dict[str, Any]:
     """How Claude Code takes context for its model."""
     event = _text(told, "hook_event_name")
-    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+    shown = {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+    return shown if text else {}
+
+
+def _notice(memory: Memory, told: Told) -> dict[str, Any]:
+    """What the person is shown, once, where the agent program cannot be asked."""
+    project, event = memory.__project__, _text(told, "hook_event_name")
+    if event != "SessionStart" or not project.settings.background_model:
+        return {}
+    from reverie.store.agent_ledger import AgentLedger
+
+    why = AgentLedger(project.home).notice()
+    text = f"Reverie learns by rules for now; your agent is {why}. `reverie doctor` says more."
+    return {"systemMessage": text} if why else {}
 
 
 # One for each event
@@ -114,6 +144,10 @@ def _on_end(memory: Memory, told: Told) -> str:
         is_attended(environment()) or flags.on("extract_noninteractive")
     )
     if wanted and path and Path(path).is_file():
+        from reverie.clients.background import note_turn
+
+        ended = _text(told, "hook_event_name") != "Stop"
+        note_turn(memory.__project__, Path(path), _text(told, "session_id") or path, ended=ended)
         memory.learn_recorded(path)
     return ""
 

@@ -20,6 +20,7 @@ from mcp.shared.exceptions import MCPError
 
 import reverie
 from reverie.errors import NotFound, ReverieError
+from reverie.memory.dream_tools import ClientDreams
 from reverie.memory.model_tools import READING, model_tools
 from reverie.toolbox.json_schema import Check, checker
 
@@ -57,7 +58,8 @@ class MemoryServer:
     def __init__(self, memory: Memory, *, read_only: bool = False) -> None:
         self.memory = memory
         self._read_only = read_only
-        self._tools = model_tools(memory, read_only=read_only)
+        self._dreams = ClientDreams(memory)
+        self._tools = model_tools(memory, read_only=read_only, dreams=self._dreams)
         self._checks: dict[str, Check] = {one.name: checker(one.schema) for one in self._tools}
         self._limiter = anyio.CapacityLimiter(AT_ONCE)
         self._waiting = 0
@@ -122,7 +124,12 @@ class MemoryServer:
             return _text_result(
                 f"The input of {params.name} is wrong: {'; '.join(wrong)}", is_error=True
             )
-        named = model_tools(self.memory, client=_client(context), read_only=self._read_only)
+        named = model_tools(
+            self.memory,
+            client=_client(context),
+            read_only=self._read_only,
+            dreams=self._dreams,
+        )
         return await self._run(lambda: _call_tool(named, params))
 
     # Resources
@@ -207,14 +214,19 @@ class MemoryServer:
             title="Keep what matters",
             description="Asks to keep what this conversation settled for later ones",
         )
-        return types.ListPromptsResult(prompts=[recall, keep])
+        dream = types.Prompt(
+            name="dream",
+            title="Tidy the memory",
+            description="Leads through a dream: the memory is read, merged, checked and applied",
+        )
+        return types.ListPromptsResult(prompts=[recall, keep, dream])
 
     async def get_prompt(
         self, context: ServerRequestContext[Any], params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
         del context
-        if params.name == "keep":
-            return _prompt(KEEP)
+        if params.name in PROMPTS:
+            return _prompt(PROMPTS[params.name])
         if params.name != "recall":
             raise MCPError(types.INVALID_PARAMS, f"There is no prompt named {params.name[:80]!r}")
         about = (params.arguments or {}).get("about", "")[:2_000]
@@ -229,6 +241,12 @@ how I want work done and why, decisions with their reasons, where things are fou
 what the code or its history shows and what only this task needed. For each, look with \
 `search_memory` whether it is known; keep what is new with `remember`, one fact a call, and \
 replace what is wrong now. Then tell me in one line each what you kept."""
+DREAM = """\
+Tidy the long-term memory of this project. Call `dream_open` and follow the instructions that it \
+gives: read all its pages, write the files that change with `dream_write`, correct what it finds \
+wrong, and end with `dream_close`. Then tell me in a few lines what changed, what was left out and \
+how I undo it (`reverie dream undo`). If nothing needs to change, close it without a write."""
+PROMPTS = {"keep": KEEP, "dream": DREAM}
 
 
 def _call_tool(tools: Toolset, params: types.CallToolRequestParams) -> types.CallToolResult:

@@ -7,6 +7,7 @@ from reverie.lazy import offered
 __getattr__ = offered(
     __name__,
     {
+        "encodings": "unpack",
         "policies": "FOLDER StreamObserver sealing",
         "server": "run upstreams_of",
     },

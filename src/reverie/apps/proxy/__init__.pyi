@@ -1,3 +1,4 @@
+from reverie.apps.proxy.encodings import unpack as unpack
 from reverie.apps.proxy.policies import FOLDER as FOLDER
 from reverie.apps.proxy.policies import StreamObserver as StreamObserver
 from reverie.apps.proxy.policies import sealing as sealing

@@ -34,7 +34,8 @@ from reverie.wire.responses import ResponsesAssembler
 from reverie.wire.stream import BadStream, EventParser
 
 Message = dict[str, Any]
-FOLDER = "sealed"
+FOLDER = "tool-results/sealed"
+"""In a session's folder, where clients that were installed may read."""
 ASIDE = ("system", "developer")
 MOST = 24
 """Conversations that are known at once; one that comes back later is read anew."""
@@ -210,11 +211,16 @@ class Upstreams:
         return (self.openai if name == "openai" else self.anthropic).rstrip("/")
 
 
-def upwards(headers: Iterable[tuple[bytes, bytes]], *, length: bool) -> Headers:
-    """The headers that go up; the length only where the body is the client's own, unread."""
+def upwards(
+    headers: Iterable[tuple[bytes, bytes]], *, length: bool, packed: bool = True
+) -> Headers:
+    """The headers that go up: the length only where the body is the client's own, unread, and how
+    it is packed only where it still is."""
     out: Headers = [(b"accept-encoding", b"identity")]
     for name, value in headers:
         key = name.decode("latin-1").lower()
+        if key == "content-encoding" and not packed:
+            continue
         kept = length and key == "content-length"
         if not kept and (key in _OF_ONE_CONNECTION or key in _CHANGED or key.startswith(OURS)):
             continue

@@ -4,6 +4,7 @@ The proxy's server: one local port, a token in every path, everything else passe
 
     /<token>/anthropic/…    to the Messages API
     /<token>/openai/…       to the OpenAI API
+    /<token>/<client>/…     the same, of a client that `reverie install` set up
     /<token>/status         what went through, as JSON; in a browser, as a live page
 
 A request to one of the three conversation endpoints is read and may go up changed; every other
@@ -17,6 +18,7 @@ from __future__ import annotations
 import hmac
 import html
 import json
+import os
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -25,8 +27,10 @@ from urllib.parse import urlsplit
 
 import anyio
 import httpx2
+from anyio import to_thread
 from starlette.requests import Request
 
+from reverie.apps.proxy.encodings import READERS, unpack
 from reverie.apps.proxy.policies import (
     Headers,
     StreamObserver,
@@ -37,6 +41,7 @@ from reverie.apps.proxy.policies import (
     request,
     upwards,
 )
+from reverie.clients.install import CLIENTS
 from reverie.clients.proxy_address import HOST, ProxyAddress, make_token
 from reverie.errors import InvalidInput
 from reverie.http_server import BODY_SECONDS, is_local, listen, serve
@@ -127,12 +132,16 @@ class Proxy:
         if name == "status":
             await self._show(send, Request(scope).headers.get("accept", ""))
             return
+        client = name if name in CLIENTS else ""
+        if client:
+            name, _, inner = rest[0].partition("/")
+            rest = [inner]
         if name not in ("anthropic", "openai"):
             raise LocalRefusal(404, "A path begins with the token, then anthropic or openai.")
         query = scope.get("query_string", b"").decode("latin-1")
         inner = f"/{rest[0]}" if rest[0] else "/"
         url = f"{self._upstreams.base(name)}{inner}{f'?{query}' if query else ''}"
-        await self._pass(scope, receive, send, (name, inner), url)
+        await self._pass(scope, receive, send, (name, inner), url, client)
 
     async def _show(self, send: Send, accept: str) -> None:
         """What went through: as JSON, or for people as a page that renews itself."""
@@ -146,32 +155,46 @@ class Proxy:
     def _status(self) -> dict[str, object]:
         figures = self.engine.figures
         return {
+            "pid": os.getpid(),
             "requests": dict(figures.counts),
+            "clients": {name: dict(one) for name, one in figures.clients.items()},
             "saved_characters": figures.saved,
             "breaks": figures.breaks,
             "client_breaks": figures.client_breaks,
         }
 
     async def _pass(
-        self, scope: Scope, receive: Receive, send: Send, to: tuple[str, str], url: str
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        to: tuple[str, str],
+        url: str,
+        client: str,
     ) -> None:
         headers: Headers = list(scope["headers"])
         named = {n.decode("latin-1").lower(): v.decode("latin-1") for n, v in headers}
         endpoint = ENDPOINTS.get(to[1]) if scope["method"] == "POST" else None
         form = endpoint[1] if endpoint and endpoint[0] == to[0] else None
         incoming = _Incoming(receive, self._body_seconds)
+        coding = named.get("content-encoding", "identity").strip().lower()
         out: OutgoingRequest | None = None
-        if form is None or "content-encoding" in named:
+        changed = False
+        if form is None or coding not in ("identity", *READERS):
             body = await incoming.unread(named)
         else:
             data, more = await incoming.read(LARGEST)
-            if more:
-                body = incoming.rest(data)
-            else:
-                out = await self.engine.outgoing(form, named, data)
-                body = out.body
+            body = incoming.rest(data) if more else data
+            plain = None if more else data
+            if plain is not None and coding in READERS:
+                plain = await to_thread.run_sync(unpack, plain, coding, LARGEST)
+            if plain is not None:
+                out = await self.engine.outgoing(form, named, plain, client)
+                changed = out.body != plain
+                body = out.body if changed else data
         whole = isinstance(body, bytes)
-        up = request(self._client, scope["method"], url, upwards(headers, length=not whole), body)
+        kept = upwards(headers, length=not whole, packed=not changed)
+        up = request(self._client, scope["method"], url, kept, body)
         await self._forward(up, incoming, send, out, form)
 
     async def _forward(
@@ -344,7 +367,8 @@ async def _send_response(send: Send, status: int, body: bytes, kind: bytes) -> N
 # --- The proxy, started: its token, its engine, its provider; and drained when it is told to stop.
 
 
-GRACE_SECONDS = 120
+GRACE_SECONDS = 600
+"""How long answers under way may take to end, once the port is free for another proxy."""
 
 
 @asynccontextmanager

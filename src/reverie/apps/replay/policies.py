@@ -2,9 +2,10 @@
 
 The policies a session can be replayed under.
 
-`naive` sends every message, with the marks a plain client sets: on the head and on the
-last three user messages, all for five minutes. `classic` and `collapse` are our own
-layers as they are, with the marks they come with. Values alone; nothing runs here.
+`naive` (the policy `off`) sends every message, with the marks a plain client sets: on the head
+and on the last three user messages, all for five minutes. `store` puts large results into files as
+they arrive; `classic` and `collapse` are our own layers as they are, with the marks they come with.
+Values alone; nothing runs here.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from itertools import islice
 from typing import Literal, TypeAlias, get_args
 
 from reverie.apps.replay.course import OWN, Interface, RecordedCourse
+from reverie.interception.engine import CHARACTERS, PREVIEW
 from reverie.layers import collapse, microcompaction, tool_results
 from reverie.settings.catalog import DEFAULTS, Settings
 from reverie.simulator.profiles import CACHESIM
@@ -30,7 +32,7 @@ from reverie.transcript.view import head_blocks
 from reverie.wire.request import SHORT, Request, digest
 from reverie.world import Layer, Prices, overridden
 
-PolicyName: TypeAlias = Literal["naive", "classic", "collapse"]
+PolicyName: TypeAlias = Literal["naive", "store", "classic", "collapse"]
 POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
 INTERFACES: tuple[Interface, ...] = get_args(Interface)
 MARKED = 3  # user messages that a plain client marks
@@ -85,7 +87,14 @@ class ReplayPolicy:
 
     @property
     def before_a_request(self) -> tuple[Layer, ...]:
-        return () if self.name == "naive" else BEFORE_A_REQUEST
+        return BEFORE_A_REQUEST if self.name in ("classic", "collapse") else ()
+
+    @property
+    def applied(self) -> Settings:
+        """The settings that layers go by: the proxy has limits of its own for results."""
+        if self.through == "session":
+            return self.settings
+        return replace(self.settings, result_characters=CHARACTERS, result_preview_bytes=PREVIEW)
 
     @property
     def is_session(self) -> bool:

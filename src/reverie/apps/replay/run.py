@@ -15,15 +15,16 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from reverie.apps.replay.course import FAR, CourseStep, NameNeed, RecordedCourse, words
-from reverie.apps.replay.policies import MEMORY, BoundThinking, Meter, ReplayPolicy
+from reverie.apps.replay.policies import BoundThinking, Meter, ReplayPolicy
 from reverie.layers import collapse
 from reverie.layers.collapse.folds import blocks_of, covered
 from reverie.layers.session_memory import compaction
 from reverie.providers.costs import SessionBill, fork_usage
+from reverie.session.abridgement import abridge
 from reverie.session.extraction import trigger
 from reverie.simulator.prompt_cache import Charge
 from reverie.testing import ManualClock, ScriptedModel, world
-from reverie.transcript.blocks import TEXT_BYTES, Block, text_block
+from reverie.transcript.blocks import TEXT_BYTES, Block, estimate, text_block
 from reverie.transcript.fold import apply, expecting
 from reverie.transcript.mentions import REFERENCE, part_reference, reference
 from reverie.transcript.messages import Message
@@ -269,13 +270,11 @@ class _Run:
             return
         fresh = trigger.fresh(view)
         dates = trigger.dates(trigger.user_words(view, fresh.items))
-        given = trigger.extraction_prompt(
-            fresh, MEMORY, (), policy.settings.extract_rounds, dates=dates,
-            head=trigger.head_words(view),
-        )  # fmt: skip
+        given = text_block(trigger.extraction_prompt(fresh, (), dates=dates)).tokens
+        apart = Usage(given + estimate(abridge(view, fresh.items)), output=EXTRACTION_ANSWER)
+        there = self._fork(given, EXTRACTION_ANSWER)
         self.played.extractions += 1
-        size = text_block(given).tokens
-        self.played.bill.extraction += self._fork(size, EXTRACTION_ANSWER)
+        self.played.bill.extraction += min(there, self.prices.cost(apart))
         self.stage.append(Extracted(view.leaf, "nothing"))
 
     def _fork(self, prompt: int, answer: int) -> float:
@@ -393,7 +392,8 @@ class ReplayStage:
         can = replace(CAPABILITIES, thinking_binding=binds, prices=policy.prices)
         model = ScriptedModel((), capabilities=can)
         clock = self.clock if policy.through == "session" else ManualClock(0.0)
-        self.world = world(clock=clock, settings=policy.settings, model=model)
+        fits = policy.through == "proxy"
+        self.world = world(clock=clock, settings=policy.applied, model=model, whole_turns=fits)
         self.policy = policy
         self.view = EMPTY
         self.stored: dict[str, str] = {}  # reference -> what can be read back through it

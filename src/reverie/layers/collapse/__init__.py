@@ -10,7 +10,9 @@ their budget the older ones fold (`lines.fold_lines`).
 
 When to seal is a calculation (`price_collapse`). Where the tail holds thinking, and the provider
 binds it to what precedes it, a seal waits for the end of a turn, or for the tail's limit;
-thinking that is kept is stripped in the same record.
+thinking that is kept is stripped in the same record. In a list that is its caller's (`whole_turns`)
+the limit waits too, while the kept end holds thinking: a provider refuses a turn under way whose
+thinking is gone. Thinking in what leaves goes with it; there only the first seal waits for it.
 """
 
 from __future__ import annotations
@@ -255,11 +257,15 @@ def is_cold(view: View, world: World) -> bool:
 
 
 def is_due(view: View, world: World, price: SealPrice, limit: int) -> bool:
-    if price.tail > limit:
-        return True
-    if not (price.pays or price.cold):
+    over = price.tail > limit
+    if not (over or price.pays or price.cold):
         return False
-    return not world.unbound(view.items.since(view.live)) or _turn_begins(view)
+    if _turn_begins(view) or (over and not world.whole_turns):
+        return True
+    first = view.live
+    if world.whole_turns and (over or view.sealed):
+        first = _kept_from(view, kept_tokens(world.scaled))
+    return not world.unbound(view.items.since(first))
 
 
 def _turn_begins(view: View) -> bool:

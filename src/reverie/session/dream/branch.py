@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from reverie.consolidation.branch import merge_work
 from reverie.consolidation.changes import changes
-from reverie.errors import NotFound, StoreError
+from reverie.errors import NotFound, PathRefused, StoreError
 from reverie.light import dataclass
 from reverie.store import transaction
 from reverie.store.files import Folder
@@ -26,7 +26,8 @@ from reverie.store.home import session_id
 from reverie.store.memory_folder import MAX_KEPT, MemoryFolder
 from reverie.store.memory_store import MemoryStore
 from reverie.store.transaction import JobFence
-from reverie.topics.entry import TEAM
+from reverie.topics import index as indexes
+from reverie.topics.entry import INDEX, TEAM, TopicFile, is_topic
 from reverie.topics.trust import Trust
 from reverie.topics.versions import Origin, from_origin
 
@@ -96,6 +97,7 @@ class DreamBranch:
                 "There is no such dream", where=dream[:80], do="List the dreams to see their ids"
             )
         self.files = Folder(self.path)
+        self._own_index = False  # whether the index itself was written
 
     def close(self) -> None:
         self.files.close()
@@ -129,6 +131,31 @@ class DreamBranch:
             for key in keys
             if key.lower().endswith(".md")
         }
+
+    def put(self, texts: Mapping[str, str]) -> tuple[str, ...]:
+        """Write files of the copy whole, or empty them where there is no text; their lines in the
+        index follow. Return what is wrong with those that cannot be written."""
+        faults = tuple(one for key, text in texts.items() if (one := self._put(key, text)))
+        self._own_index = self._own_index or INDEX in texts
+        base, work = self.state("base"), self.state("work")
+        was = work.get(INDEX, b"")
+        index = was if self._own_index else base.get(INDEX, b"")
+        for key in sorted({*base, *work}):
+            if is_topic(key) and not key.startswith(f"{TEAM}/") and base.get(key) != work.get(key):
+                index = _with_pointer(index, TopicFile(key, work.get(key, b"")), base.get(key))
+        if index != was:
+            self.files.write(f"work/{INDEX}", index, durable=False)
+        return faults
+
+    def _put(self, key: str, text: str) -> str:
+        if not (is_topic(key) or key == INDEX) or key.startswith(f"{TEAM}/"):
+            return f"{key}: this is no memory file"
+        data = f"{text.strip()}\n".encode("utf-8", "replace") if text.strip() else b""
+        try:
+            self.files.write(f"work/{key}", data, durable=False)
+        except (PathRefused, StoreError) as error:
+            return f"{key}: {error.what}"
+        return ""
 
     def settle(self, work: Mapping[str, bytes]) -> None:
         """Leave in the copy what may land, and nothing else; a file that goes is empty."""
@@ -180,6 +207,18 @@ class DreamBranch:
         with suppress(OSError):
             _remove(self.path / "work")
             _remove(self.path / "base")
+
+
+def _with_pointer(index: bytes, now: TopicFile, before: bytes | None) -> bytes:
+    """An index whose line follows a file that changed; one that had no line gets none."""
+    if not now.data:
+        return indexes.without(index, now.key)
+    was = None if before is None else TopicFile(now.key, before)
+    if was is not None:
+        same = (now.name, now.description) == (was.name, was.description)
+        if same or indexes.find_pointer(index, now.key) is None:
+            return index
+    return indexes.put(index, now.key, now.name or now.key, now.description)
 
 
 def _remove(folder: Path) -> None:

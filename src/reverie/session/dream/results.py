@@ -30,6 +30,7 @@ from reverie.session.dream.branch import (
     land,
     sources_of,
 )
+from reverie.settings.catalog import DEFAULTS
 from reverie.store.consolidation_lock import ConsolidationLock
 from reverie.store.lock import alive
 from reverie.store.memory_store import MemoryStore, UndoOutcome
@@ -49,13 +50,17 @@ def list_dreams(memories: MemoryStore) -> list[Dream]:
     """All dreams of a project, the newest first; one whose process is gone counts as killed,
     or as completed where it had landed or was landed since."""
     found = dreams(dreams_folder(memories))
-    lost = {one.id for one in found if one.status == "running" and not alive(one.pid)}
+    least = memories.now() - DEFAULTS.dream_stale_lock_minutes * 60
+    running = [one for one in found if one.status == "running"]
+    lost = {one.id for one in running if not alive(one.pid) or one.began < least}
     return [_without_process(memories, one) if one.id in lost else one for one in found]
 
 
 def _without_process(memories: MemoryStore, dream: Dream) -> Dream:
     if keys := applied_files(memories, dream.id):
         return replace(dream, status="completed", changed=keys)
+    if alive(dream.pid):
+        return replace(dream, status="dropped", reason="it was not closed in time")
     return replace(dream, status="killed", reason="its process is gone")
 
 

@@ -14,9 +14,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 import anyio
@@ -25,43 +23,42 @@ from anyio import to_thread
 import reverie
 from reverie.concurrency import alone
 from reverie.consolidation import branch as branches
-from reverie.consolidation.changes import BranchVerdict, change_verdict
-from reverie.consolidation.folder import CheckInput
-from reverie.consolidation.reasons import Tombstone, reasons_in
-from reverie.light import dataclass
+from reverie.consolidation.reasons import reasons_in
+from reverie.errors import Held
 from reverie.secrets.scanner import remove_secrets
 from reverie.session import worker as forks
-from reverie.session.budget import Budget, weight
+from reverie.session.budget import weight
 from reverie.session.dream import schedule
 from reverie.session.dream.branch import (
     Dream,
     DreamBranch,
     DreamChanges,
     applied_files,
+    dreams,
     dreams_folder,
     land,
-    snapshot,
     sources_of,
 )
-from reverie.session.dream.results import describe_dream, doubted_rules
+from reverie.session.dream.context import DreamContext, MemoryCopy
+from reverie.session.dream.results import describe_dream
+from reverie.session.extraction.drafts import file_blocks, without_files
 from reverie.session.library import SessionLibrary
 from reverie.session.options import RequestHead
-from reverie.session.recall.project_index import TopicTimes, written_times
 from reverie.session.worker import Worker, worker_world
-from reverie.settings.catalog import Settings
 from reverie.store.consolidation_lock import AcquiredLock, ConsolidationLock
-from reverie.store.memory_store import MemoryStore
-from reverie.store.transaction import JobFence, is_planned
+from reverie.store.transaction import is_planned
 from reverie.text.format import plural
-from reverie.toolbox.guard import Guards
 from reverie.toolbox.read_back import SealedCalls
-from reverie.toolbox.tool import StoredResults, ToolContext
-from reverie.topics.entry import TopicFile, decode_text, is_topic
+from reverie.toolbox.tool import NoTools, Registry, StoredResults, ToolContext, ToolRunner
 from reverie.topics.trust import Trust
 from reverie.transcript.records import Started
-from reverie.transcript.tasks import DoubtedRule, DreamTask, KnownMemory
+from reverie.transcript.tasks import DreamTask
 from reverie.wire.reply import Reply, ToolCall
-from reverie.world import Clock, FlagReader, ForkResult, ForkSpec, Model, Notice, Say, Summariser
+from reverie.world import (
+    ForkResult,
+    ForkSpec,
+    Notice,
+)
 
 DreamTrigger: TypeAlias = Literal["auto", "manual"]
 OnProgress: TypeAlias = "Callable[[Dream], None]"
@@ -79,42 +76,6 @@ SYSTEM = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DreamContext:
-    """Everything that a dream of one project needs."""
-
-    memories: MemoryStore
-    library: SessionLibrary
-    root: Path
-    model: Model
-    guards: Guards
-    clock: Clock
-    settings: Settings
-    flags: FlagReader
-    budget: Budget | None = None
-    say: Say = lambda _: None
-    summariser: Summariser | None = None  # who writes summaries, where it is another model
-    fence: JobFence | None = None  # where it is a job that may be tried again
-
-    @property
-    def home(self) -> Path:
-        return self.memories.home
-
-    @property
-    def course_settings(self) -> Settings:
-        """The settings for the agent: a dream compacts its own transcript. The embedded model
-        reads all it did from the conversation, and takes one of any length: nothing of it may
-        give way."""
-        settings = replace(self.settings, context_policy="classic")
-        if not self.model.capabilities.free:
-            return settings
-        return replace(settings, auto_compact_enabled=False)
-
-    @property
-    def lock(self) -> ConsolidationLock:
-        return ConsolidationLock.of(self.memories.root, self.clock.now, self.settings)
-
-
 async def run_dream(
     dreamer: DreamContext,
     trigger: DreamTrigger = "manual",
@@ -123,6 +84,8 @@ async def run_dream(
     shown: OnProgress = lambda _: None,
 ) -> Dream:
     """Take the lock, dream, and land what stands the checks. Raises `Held` where another runs."""
+    if trigger == "auto" and not dreamer.model.capabilities.tools:
+        await to_thread.run_sync(_not_again, dreamer)
     lock = dreamer.lock
     taken = await to_thread.run_sync(lock.take)
     try:
@@ -135,6 +98,16 @@ async def run_dream(
     finally:
         with anyio.CancelScope(shield=True):
             await course.close()
+
+
+def _not_again(dreamer: DreamContext) -> None:
+    """Raise `Held` where this model was asked to dream already within the time between two: its
+    calls are the user's own, so a dream that failed counts too."""
+    now, name = dreamer.clock.now(), dreamer.model.name
+    least = now - dreamer.settings.dream_hours * 3600
+    known = [one.began for one in dreams(dreams_folder(dreamer.memories)) if one.model == name]
+    if any(least < at <= now for at in known):
+        raise Held(f"{name} dreamed today already", where=str(dreamer.memories.root))
 
 
 class DreamRun:
@@ -161,14 +134,14 @@ class DreamRun:
         self.now = Dream(self.begun.id, "running", "starting", trigger, dreamer.model.name)
         self.now = replace(self.now, pid=os.getpid(), began=now)
         self.worker: Worker | None = None
-        self.base: dict[str, bytes] = {}
-        self.times = TopicTimes()
-        self.rules: tuple[DoubtedRule, ...] = ()
+        parts = (dreamer.memories, dreamer.root, dreamer.settings, dreamer.clock.now)
+        self.copy = MemoryCopy(self.branch, *parts)
+        self.refused: tuple[str, ...] = ()  # files of the last answer that could not be written
         self.settled = False
 
     async def run(self) -> Dream:
         await self._publish_state()
-        await to_thread.run_sync(self._copy_memory)
+        await to_thread.run_sync(self.copy.begin)
         stopped, result, error = await self._run_worker()
         if stopped:
             return await self._fail_run(stopped == "killed", stopped, ())
@@ -195,17 +168,6 @@ class DreamRun:
             (self.worker or self.begun.log).close()
             self.branch.close()
             self.library.close()
-
-    def _copy_memory(self) -> None:
-        folder = self.dreamer.memories.folder
-        with folder.locked():
-            self.dreamer.memories.look()
-            self.base = snapshot(folder)
-            stamps = {key: folder.stat(key).modified / 1e9 for key in self.base}
-            now = self.dreamer.clock.now()
-            self.times = written_times(self.dreamer.memories, self.base, now)
-            self.rules = doubted_rules(self.dreamer.memories, self.dreamer.root, self.base)
-        self.branch.begin(self.base, stamps)
 
     # The agent
 
@@ -237,24 +199,49 @@ class DreamRun:
     async def _agent(self) -> ForkResult:
         spec = self._spec()
         self.worker = worker = await self._spawn_worker()
-        guards = replace(self.dreamer.guards, context=lambda: self._context(worker))
-        tools = guards(spec, also_readable=(self.branch.work, self.library.path))
-        tools.note_shown(self.branch.work, spec.instruction, self.base.get)
-        if self.dreamer.model.capabilities.rules:  # they read the files in the task
-            tools.note_files(self.branch.work, self.base)
+        tools = self._tools(worker, spec)
         try:
-            result = await forks.run(worker, spec, self.dreamer.model, tools, self._saw)
+            result = await self._ask(worker, spec, tools)
             for _ in range(0 if self.dreamer.model.capabilities.free else RETRIES):
-                found = await to_thread.run_sync(partial(self._verdict, result.text))
-                if not found.left:
+                found = await to_thread.run_sync(self.copy.verdict, reasons_in(result.text))
+                told = (*self.refused, *found.faults)
+                if not told:
                     break
-                again = replace(spec, instruction=schedule.faults_told(map(str, _all(found))))
-                more = await forks.run(worker, again, self.dreamer.model, tools, self._saw)
+                again = replace(spec, instruction=schedule.faults_told(told, self._form))
+                more = await self._ask(worker, again, tools)
                 written = tuple(dict.fromkeys((*result.written, *more.written)))
                 result = replace(more, text=f"{result.text}\n\n{more.text}", written=written)
             return result
         finally:
             tools.close()
+
+    @property
+    def _in_words(self) -> bool:
+        return not self.dreamer.model.capabilities.tools
+
+    @property
+    def _form(self) -> schedule.DreamForm:
+        return "words" if self._in_words else "tools"
+
+    def _tools(self, worker: Worker, spec: ForkSpec) -> ToolRunner:
+        if self._in_words:
+            return NoTools(spec)
+        guards = replace(self.dreamer.guards, context=lambda: self._context(worker))
+        tools = guards(spec, also_readable=(self.branch.work, self.library.path))
+        tools.note_shown(self.branch.work, spec.instruction, self.copy.base.get)
+        if self.dreamer.model.capabilities.rules:  # they read the files in the task
+            tools.note_files(self.branch.work, self.copy.base)
+        return tools
+
+    async def _ask(self, worker: Worker, spec: ForkSpec, tools: ToolRunner) -> ForkResult:
+        """Let it work once; an answer in words is written to the copy, and read without it."""
+        done = await forks.run(worker, spec, self.dreamer.model, tools, self._saw)
+        if not self._in_words:
+            return done
+
+        given = dict(file_blocks(done.text))
+        self.refused = await to_thread.run_sync(self.copy.put, given, self.copy.shown())
+        return replace(done, text=without_files(done.text), written=tuple(given))
 
     def _context(self, worker: Worker) -> ToolContext:
         """What its tools use: ReadBack looks in the dream's own transcript and stored results."""
@@ -271,35 +258,24 @@ class DreamRun:
         transcripts = str(dreamer.library.path)
         task = DreamTask(
             folder=work,
-            files=tuple(sorted(self.base.items())),
+            files=tuple(sorted(self.copy.base.items())),
             transcripts=transcripts,
             root=str(dreamer.root),
             now=now,
-            memories=self._manifest(),
+            memories=self.copy.manifest(),
             index_lines=settings.index_lines,
             index_bytes=settings.index_bytes,
-            rules=self.rules,
+            rules=self.copy.rules,
         )
-        today = datetime.fromtimestamp(now, UTC).strftime("%A, %Y-%m-%d")
-        texts = {key: decode_text(data) for key, data in sorted(self.base.items())}
-        text = schedule.dream_prompt(
-            work, transcripts, today, settings, task.memories, texts, task.rules
-        )
+        text = self.copy.prompt(transcripts, self._form)
+        if self._in_words:
+            return ForkSpec(schedule.NAME, text, task)
         rounds = settings.dream_rounds
         return ForkSpec(schedule.NAME, text, task, rounds, (*schedule.TOOLS, READ_BACK), (work,))
 
-    def _manifest(self) -> tuple[KnownMemory, ...]:
-        """The files of the copy, with what is known of each."""
-        found: list[KnownMemory] = []
-        for key, at in sorted(self.times.files.items()):
-            entry = TopicFile(key, self.base[key])
-            about = (entry.type, entry.name, entry.description) if is_topic(key) else ("", "", "")
-            found.append(KnownMemory(key, *about, at, self.times.lines.get(key, ())))
-        return tuple(found)
-
     async def _spawn_worker(self) -> Worker:
         dreamer, begun = self.dreamer, self.begun
-        tools = dreamer.guards.registry
+        tools = Registry() if self._in_words else dreamer.guards.registry
         world = worker_world(
             dreamer.model,
             dreamer.course_settings,
@@ -356,21 +332,14 @@ class DreamRun:
     # The outcome
 
     async def _judge_result(self, result: ForkResult) -> Dream:
-        strangers = [f"{key}: this is no memory file" for key in self.branch.strangers()]
-        found = await to_thread.run_sync(partial(self._verdict, result.text))
-        keys = branches.changed_keys(self.base, found.work)
+        reasons = reasons_in(result.text)
+        found = await to_thread.run_sync(self.copy.verdict, reasons)
         said = remove_secrets(_REASONS.sub("", result.text).strip())[0]
-        self.now = replace(
-            self.now,
-            touched=result.written,
-            changed=keys,
-            summary=said[:MAX_SHOWN],
-            left_out=tuple(remove_secrets(one)[0] for one in (*strangers, *map(str, found.left))),
-            drawn=_reason_pairs(result.text),
-            tombstones=tuple(_grave(one) for one in found.tombstones),
-        )
+        now = replace(self.now, touched=result.written, summary=said[:MAX_SHOWN])
+        self.now = self.copy.judged(now, found, reasons, self.refused)
+        keys = self.now.changed
         if not keys and found.left:
-            told = tuple(map(str, _all(found)))
+            told = found.faults
             reason = f"none of {plural(len(found.left), 'change')} could be used: {told[0]}"
             return await self._fail_run(
                 False, remove_secrets(reason)[0], [remove_secrets(one)[0] for one in told]
@@ -379,16 +348,6 @@ class DreamRun:
         if keys and (self.dry_run or self.dreamer.settings.dream_review):
             return await self._waits()
         return await self._commit_changes(found.work)
-
-    def _verdict(self, text: str) -> BranchVerdict:
-        work = branches.without_emptied(self.branch.state("work"), self.base)
-        given = CheckInput(
-            self.base,
-            now=self.dreamer.clock.now(),
-            limits=self.dreamer.memories.folder.limits,
-            trust=self.dreamer.memories.trust,
-        )
-        return change_verdict(given, work, reasons_in(text), [one.file for one in self.rules])
 
     async def _commit_changes(self, work: branches.FolderFiles) -> Dream:
         done: list[DreamChanges] = []
@@ -399,7 +358,7 @@ class DreamRun:
                 free = self.dreamer.model.capabilities.free  # and puts in no word of its own
                 most = Trust.USER if free else Trust.AGENT
                 drawn = sources_of(self.now)
-                done.append(land(memories, self.branch, self.base, work, drawn, most, fence))
+                done.append(land(memories, self.branch, self.copy.base, work, drawn, most, fence))
 
         _, error = await alone(to_thread.run_sync(step), None)
         if not done and is_planned(memories):
@@ -449,21 +408,6 @@ class DreamRun:
     async def _publish_state(self) -> None:
         await to_thread.run_sync(lambda: self.branch.write(self.now))
         self.shown(self.now)
-
-
-def _all(found: BranchVerdict) -> list[branches.BranchFault]:
-    return [fault for one in found.left for fault in one.faults]
-
-
-def _reason_pairs(text: str) -> tuple[dict[str, str], ...]:
-    pairs = {(one.file, one.target) for one in reasons_in(text) if one.target}
-    return tuple({"from": a, "to": b} for a, b in sorted(pairs) if a != b)
-
-
-def _grave(one: Tombstone) -> dict[str, str]:
-    """A fact that went, as it is kept; nothing secret with it."""
-    found = {"file": one.file, "fact": one.fact, "why": one.why, "target": one.target, "by": one.by}
-    return {name: remove_secrets(text)[0] for name, text in found.items() if text}
 
 
 _LEVELS: dict[str, Literal["info", "warning", "error"]] = {"failed": "warning"}

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from functools import lru_cache, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from anyio import to_thread
 
@@ -32,13 +32,14 @@ from reverie.store.files import Folder
 from reverie.store.memory_store import MemoryStore
 from reverie.text.format import plural
 from reverie.text.safety import frame, neutralize_markup
-from reverie.topics.entry import LOGS
+from reverie.topics.entry import LOGS, is_index
 from reverie.transcript.tasks import DoubtedRule, KnownMemory
 from reverie.world import FlagReader, Notice
 
 if TYPE_CHECKING:
     from reverie.session.dream.branch import Dream
-    from reverie.session.dream.run import DreamContext, DreamTrigger
+    from reverie.session.dream.context import DreamContext
+    from reverie.session.dream.run import DreamTrigger
     from reverie.session.host import JobContext
 
 ALLOWED = "dreams-allowed"
@@ -119,8 +120,7 @@ class DreamSchedule:
 
 def dreamer_of(host: JobContext) -> DreamContext | None:
     """What a session's dream needs; None where it has no memory or no model."""
-    from reverie.session.dream.run import DreamContext
-    from reverie.session.extraction.run import guards_at
+    from reverie.session.dream.context import DreamContext, guards_at
     from reverie.toolbox.guard import Guards
 
     world, memories, guards = host.world, host.memories, host.guards
@@ -184,6 +184,7 @@ def allow(home: Path) -> None:
 
 NAME = "dream"
 _CLOCKS = 1.0  # hours by which two clocks may differ; a dream further ahead was at another time
+DreamForm: TypeAlias = Literal["tools", "words", "mcp"]
 TOOLS = ("Read", "Grep", "Glob", "List", "Bash", "Edit", "Write")
 
 
@@ -227,10 +228,11 @@ def dream_prompt(
     memories: Sequence[KnownMemory] = (),
     texts: Mapping[str, str] | None = None,
     rules: Sequence[DoubtedRule] = (),
+    form: DreamForm = "tools",
 ) -> str:
     """What a dream is told: the files by name, and themselves while they are few; and of rules
     those that are doubted."""
-    text = _prompt()
+    text = _prompt(form)
     known = {
         "folder": folder,
         "transcripts": transcripts,
@@ -240,11 +242,16 @@ def dream_prompt(
         "width": str(settings.index_line_characters),
         "hits": str(settings.dream_grep_hits),
         "manifest": manifest(memories),
-        "texts": _files(texts or {}),
+        "texts": _files(texts or {}, MAX_SENT if form == "tools" else MAX_READ),
         "rules": _rules(rules),
     }
     parts = re.split(r"\{(\w+)\}", text)
     return "".join(known.get(one, one) if n % 2 else one for n, one in enumerate(parts)).rstrip()
+
+
+def day_of(now: float) -> str:
+    """A day as a dream is told it."""
+    return datetime.fromtimestamp(now, UTC).strftime("%A, %Y-%m-%d")
 
 
 def manifest(memories: Sequence[KnownMemory]) -> str:
@@ -292,9 +299,9 @@ A head is `applies_to: {command: git push, has: --force|-f}`. `tool`, `command`,
 is missing from it; `!` before a path spares it. All keys must fit."""
 
 
-def _files(texts: Mapping[str, str]) -> str:
+def _files(texts: Mapping[str, str], most: int) -> str:
     """The files themselves, where all of them are little to read."""
-    if not texts or sum(map(len, texts.values())) > MAX_SENT:
+    if not texts or sum(map(len, texts.values())) > most:
         return ""
     rows = ["", "## The files as they are"]
     for key, text in texts.items():
@@ -302,22 +309,36 @@ def _files(texts: Mapping[str, str]) -> str:
     return "\n".join(rows)
 
 
+def newest_files(texts: Mapping[str, str], memories: Sequence[KnownMemory]) -> dict[str, str]:
+    """The index and the files that were last written, as many as can be sent; in their order."""
+    at = {one.file: one.saved for one in memories}
+    left, kept = MAX_READ, set[str]()
+    for key in sorted(texts, key=lambda one: (not is_index(one), -at.get(one, 0.0))):
+        left -= len(texts[key])
+        if left < 0:
+            break
+        kept.add(key)
+    return {key: text for key, text in texts.items() if key in kept}
+
+
 MAX_LISTED = 1_000
 MAX_ROW = 300
 MAX_SENT = 24_000
 """Characters of all files together up to which they are sent with the instruction."""
+MAX_READ = 100_000
+"""The same where nothing can be read later."""
 
 
-def faults_told(faults: Iterable[str]) -> str:
+def faults_told(faults: Iterable[str], form: DreamForm = "tools") -> str:
     """What goes back to a dream whose work may not all be used."""
-    rows = list(faults)
+    rows, said = list(faults), _FAULTS[form]
     shown = [f"- {row}" for row in rows[:MAX_FAULTS]]
     more = [f"- {len(rows) - MAX_FAULTS:,} more"] if len(rows) > MAX_FAULTS else []
-    return "\n".join([_FAULTS, "", *shown, *more])
+    return "\n".join([said, "", *shown, *more])
 
 
 MAX_FAULTS = 30
-_FAULTS = (
+_BY_TOOLS = (
     "What you left was compared with the original, and these changes cannot be used as they are. "
     "Mend each, or put the file back as it was; all else you did is fine. A sentence that is gone "
     "must stand word for word somewhere, or have a line in a `reasons` block. Give only the "
@@ -325,6 +346,30 @@ _FAULTS = (
 )
 
 
-@lru_cache(maxsize=1)
-def _prompt() -> str:
-    return (files("reverie.layers") / "prompts" / "dream.md").read_text("utf-8")
+_BY_CLIENT = (
+    "These changes cannot be used as they are. Write these files again, whole: corrected, or as "
+    "they were. A sentence that is gone must stand word for word somewhere, or have a reason. If "
+    "you cannot correct a change, call dream_close: it is left out."
+)
+_IN_WORDS = (
+    "Your files were compared with the original, and these changes cannot be used as they are. "
+    "Give these files again, whole: corrected, or as they were. Files without a fault need no "
+    "block. A sentence that is gone must stand word for word somewhere, or have a line in a "
+    "`reasons` block. Give only the reasons that are new."
+)
+
+
+_FAULTS: Mapping[DreamForm, str] = {"tools": _BY_TOOLS, "words": _IN_WORDS, "mcp": _BY_CLIENT}
+
+
+@lru_cache(maxsize=3)
+def _prompt(form: DreamForm) -> str:
+    """The prompt of one form: a line such as `[words mcp]` begins a part of these alone."""
+    kept: list[str] = []
+    mine = True
+    for line in (files("reverie.layers") / "prompts" / "dream.md").read_text("utf-8").splitlines():
+        if found := re.fullmatch(r"\[(end|(?:tools|words|mcp| )+)\]", line):
+            mine = found[1] == "end" or form in found[1].split()
+        elif mine:
+            kept.append(line)
+    return "\n".join([*kept, ""])

@@ -104,7 +104,9 @@ def _name(draft: MemoryDraft) -> str:
 
 
 def _why_not(draft: MemoryDraft, memories: MemoryStore, source: TextSource) -> str:
-    if not entries.is_topic(draft.key):
+    name = draft.key.removeprefix(f"{TEAM}/")
+    odd = draft.base is None and ("/" in name or name.startswith("."))
+    if odd or not entries.is_topic(draft.key):
         return "it is no topic file"
     if draft.key.startswith(f"{TEAM}/") and not source.team:
         return "the team's folder is not in use"

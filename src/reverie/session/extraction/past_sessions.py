@@ -1,11 +1,9 @@
 """Extraction over sessions that are long over: Claude Code's, pi's, our own.
 
 A recorded session is gone through in lessons: some turns that are new, behind the one before
-them, as a conversation of their own that ends in the same instruction, tools and guard as an
-extraction after a turn. What landed is noted beside the memory's history, session by session:
-a run that is cut off goes on where it was, and one that is repeated finds nothing to do. The
-recordings are only read. Nothing is sent that only its own provider could read, and long
-results are cut: they are not what is learned from.
+them. A model is asked as in an extraction after a turn, with the lesson abridged. What was saved is
+noted beside the memory's history, session by session: a run that is cut off goes on where it was,
+and one that is repeated finds nothing to do. The recordings are only read.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 from anyio import to_thread
@@ -26,10 +25,10 @@ from reverie.session.extraction.acceptance import format_reasons
 from reverie.session.extraction.run import ExtractionContext
 from reverie.session.extraction.trigger import NAME
 from reverie.session.library import NoDisk
-from reverie.session.worker import Worker
+from reverie.session.worker import Worker, apart_head
 from reverie.settings.catalog import Settings
 from reverie.store.memory_store import MemoryStore
-from reverie.transcript.blocks import Block, block_of, dump, text_of
+from reverie.transcript.blocks import dump
 from reverie.transcript.fold import fold_entries
 from reverie.transcript.records import (
     AssistantMessage,
@@ -40,15 +39,11 @@ from reverie.transcript.records import (
     Usage,
     UserMessage,
 )
-from reverie.transcript.view import View
+from reverie.transcript.view import EMPTY, View
 
 LEARNED = "learned.jsonl"
-TOKENS = 20_000
-"""Rough tokens of new messages that one lesson holds, whole turns, at least one."""
-MAX_WORDS = 50_000
-"""Characters of one text of a message that are sent."""
-MAX_RESULT = 2_000
-"""Characters of one tool result that are sent."""
+TOKENS = 12_000
+"""Rough tokens of words that one lesson holds, whole turns, at least one."""
 
 LearnProgress: TypeAlias = Callable[[int, int], None]
 
@@ -153,34 +148,13 @@ def _spoken_entries(entries: Sequence[Entry]) -> Iterator[Entry]:
             record, (UserMessage, AssistantMessage, Attached)
         ):
             continue
-        blocks = tuple(_plain(block) for block in record.blocks if not block.thinking)
+        blocks = tuple(block for block in record.blocks if not block.thinking)
         if not blocks:
             continue
         if isinstance(record, AssistantMessage):
             yield replace(entry, record=AssistantMessage(blocks))
         else:
             yield replace(entry, record=replace(record, blocks=blocks))
-
-
-def _plain(block: Block) -> Block:
-    """A block bounded in size; pictures are named, not sent."""
-    if block.type == "text" and len(block.get("text")) > MAX_WORDS:
-        return block_of({"type": "text", "text": _cut(block.get("text"), MAX_WORDS)})
-    if block.type == "tool_result":
-        text = text_of(block.value.get("content"))
-        known: dict[str, Any] = {
-            "type": "tool_result",
-            "tool_use_id": block.call,
-            "content": _cut(text, MAX_RESULT) or "(nothing)",
-        }
-        return block_of({**known, "is_error": True} if block.value.get("is_error") else known)
-    if block.type in ("image", "document"):
-        return block_of({"type": "text", "text": f"[{block.type}]"})
-    return block
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}\n[cut: {len(text):,} characters in all]"
 
 
 def _turns(entries: Iterator[Entry]) -> Iterator[tuple[Entry, ...]]:
@@ -204,7 +178,8 @@ def _is_words(record: UserMessage) -> bool:
 
 def _tokens(entries: Sequence[Entry]) -> int:
     records = (entry.record for entry in entries)
-    return sum(block.tokens for record in records for block in getattr(record, "blocks", ()))
+    blocks = (block for record in records for block in getattr(record, "blocks", ()))
+    return sum(block.tokens for block in blocks if block.type == "text")
 
 
 # --- going through it
@@ -227,7 +202,10 @@ async def learn(
     source = replace(ground.source, session=past.session, note=f"learned from {past.program}")
     ground = replace(ground, source=source)
     done = LearnResult(past.session, past.file)
-    seen = await to_thread.run_sync(last_learned_message, ground.memories, past)
+    model = ground.world.model
+    by_rules = model is not None and model.capabilities.rules
+    look = partial(last_learned_message, ground.memories, past, by_rules=by_rules)
+    seen = await to_thread.run_sync(look)
     todo = lessons(past.entries, seen)
     done.turns = sum(one.turns for one in todo)
     for number, lesson in enumerate(todo):
@@ -240,7 +218,7 @@ async def learn(
         if not finished:
             break
         if not ground.dry:
-            await to_thread.run_sync(_note, ground.memories, past, lesson.last)
+            await to_thread.run_sync(_note, ground.memories, past, lesson.last, by_rules)
     step(len(todo), len(todo))
     return done
 
@@ -258,7 +236,13 @@ async def _take(
     fresh = layer.fresh(view, lesson.before[-1].id if lesson.before else "")
     if not fresh.has_words:
         return True
-    worker = Worker(NAME, NoLog(), NoDisk(), view, ground.world, source=NAME, budget=budget)
+    model, world = ground.world.model, ground.world
+    apart = model is not None and not model.capabilities.rules
+    given = EMPTY if apart else view
+    worker = Worker(NAME, NoLog(), NoDisk(), given, world, source=NAME, budget=budget)
+    if apart and view.started is not None:
+        worker.words = ""
+        await worker.append(view.started, apart_head(world.model_name, "the session is over"))
     try:
         run = await runs.run(worker, view, fresh, ground)
     finally:
@@ -291,26 +275,29 @@ def _view(lesson: TurnBatch, past: PastSession, head: HeadSet) -> View:
 # --- what was learned already
 
 
-def last_learned_message(memories: MemoryStore, past: PastSession) -> str:
-    """The last message of a session that was gone through, or "": by us, or as it went on."""
+def last_learned_message(memories: MemoryStore, past: PastSession, *, by_rules: bool) -> str:
+    """The last message of a session that was gone through, or "": by us, or as it went on. What
+    rules alone went through, a model has not."""
     try:
         lines = memories.beside.read(LEARNED).splitlines()
     except NotFound:
         lines = []
-    last = ""
+    seen = set[str]()
     for line in lines:
         try:
             value = cast("dict[str, Any]", json.loads(line))
-            if value["session"] == past.session:
-                last = str(value["last"])
+            if value["session"] == past.session and (by_rules or "rules" not in value):
+                seen.add(str(value["last"]))
         except (ValueError, KeyError, TypeError):
             continue
+    last = next((one.id for one in reversed(past.entries) if one.id in seen), "")
     if last:
         return last
     known = fold_entries(past.entries).extracted
     return known.last if known else ""
 
 
-def _note(memories: MemoryStore, past: PastSession, last: str) -> None:
-    line = dump({"session": past.session, "last": last})
+def _note(memories: MemoryStore, past: PastSession, last: str, by_rules: bool) -> None:
+    known = {"session": past.session, "last": last}
+    line = dump({**known, "rules": True} if by_rules else known)
     memories.beside.append_line(LEARNED, line.encode())

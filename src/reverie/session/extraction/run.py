@@ -1,7 +1,10 @@
 """Layer 5 in a session: after a turn, a fork writes what is worth keeping.
 
-One run is the same for a session that is open and for one that was recorded long ago: a fork, the
-view it was made from, and the memory it is for. It writes drafts alone; `land` is what saves.
+One run is the same for a session that is open and for one that was recorded long ago: the model is
+asked, with the view it is about and the memory it is for. It writes drafts alone; `land` is what
+saves. In an open session it is asked in a fork that reads the cached prefix, or apart with the new
+messages abridged, whichever costs less by the model's prices; what was compared is kept in the
+transcript of the conversation apart.
 
 `consider` asks the gates and starts one job; a turn that ends during a run is kept, only the
 newest, and looked at once after it. The cursor moves where a run came to its end, also to none;
@@ -16,7 +19,6 @@ import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +28,8 @@ from anyio import to_thread
 
 from reverie.errors import BudgetExceeded, NotAvailable
 from reverie.light import dataclass
-from reverie.session import worker as forks
+from reverie.providers.costs import fork_usage
+from reverie.session.abridgement import abridge
 from reverie.session.extraction import acceptance, drafts, repetition, speakers
 from reverie.session.extraction import trigger as layer
 from reverie.session.extraction.acceptance import (
@@ -34,7 +37,7 @@ from reverie.session.extraction.acceptance import (
     TextSource,
     format_reasons,
 )
-from reverie.session.extraction.drafts import MemoryDraft, PrivateGuard
+from reverie.session.extraction.drafts import MemoryDraft
 from reverie.session.extraction.speakers import ConversationText
 from reverie.session.extraction.trigger import (
     NAME,
@@ -43,21 +46,18 @@ from reverie.session.extraction.trigger import (
     recalled_texts,
     shown_texts,
 )
-from reverie.session.worker import Fork, Worker
+from reverie.session.worker import Worker
 from reverie.store import transaction
 from reverie.store.memory_store import MemoryStore
 from reverie.store.paths import beneath
 from reverie.store.transaction import JobFence
-from reverie.toolbox.file_access import UnconfinedFiles
-from reverie.toolbox.guard import READING, SHELL, WRITING, Guards
-from reverie.toolbox.kit import standard
-from reverie.toolbox.sandbox import Sandbox
-from reverie.toolbox.tool import ToolContext
 from reverie.topics.manifest import ManifestLine
-from reverie.transcript.records import Extracted, Failed
+from reverie.transcript.blocks import estimate
+from reverie.transcript.records import Extracted, Failed, Usage
 from reverie.transcript.tasks import ExtractTask, KnownMemory
 from reverie.transcript.view import View
-from reverie.world import ForkSpec, Notice, Say, World
+from reverie.wire.request import so_far
+from reverie.world import Notice, Say, World
 
 if TYPE_CHECKING:
     from reverie.session.host import JobContext
@@ -66,14 +66,14 @@ __all__ = [
     "ExtractionContext",
     "ExtractionRun",
     "format_reasons",
-    "guards_at",
     "inside",
     "land",
     "record",
     "run",
     "say",
 ]
-TOOLS = (*sorted(READING), *sorted(WRITING), SHELL)
+MAX_LISTED = 60
+"""Memories that a model is shown by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,6 @@ class ExtractionContext:
 
     memories: MemoryStore
     world: World
-    guards: Guards
     source: TextSource
     dry: bool = False
     fence: JobFence | None = None  # where it is a job that may be tried again
@@ -92,13 +91,8 @@ class ExtractionContext:
         """The ground of an open host."""
         if host.memories is None:  # pragma: no cover - the gates ask before
             raise ValueError("the session has no memory")
-        guards = host.guards
-        if not isinstance(guards, Guards):  # a caller's own loop: our tools, within our walls
-            root = Path(host.view.started.project if host.view.started else os.getcwd())
-            guards = guards_at(root, host.library.path, host.memories, host.world)
         team = bool(host.world.flags.get("team_memory"))
-        source = TextSource(host.id, team=team)
-        return cls(host.memories, host.world, guards, source)
+        return cls(host.memories, host.world, TextSource(host.id, team=team))
 
 
 def inside(memories: MemoryStore, cwd: str) -> Callable[[str], bool]:
@@ -114,102 +108,84 @@ def inside(memories: MemoryStore, cwd: str) -> Callable[[str], bool]:
     return leads
 
 
-def guards_at(root: Path, sessions: Path, memories: MemoryStore, world: World) -> Guards:
-    """Guards for a project without an agent's toolbox."""
-    home = memories.home
-    context = ToolContext(
-        root, root, UnconfinedFiles(root), world.clock, settings=world.settings, say=world.say
-    )
-    refused = (home, Path(os.path.expanduser("~")) / ".ssh")
-    return Guards(standard(), lambda: context, (root, sessions), refused, Sandbox())
-
-
 @dataclass(frozen=True, slots=True)
 class ExtractionRun:
     """What a fork left behind."""
 
     drafts: tuple[MemoryDraft, ...]
     heard: Callable[[], ConversationText]  # worked out where there is something to judge
-    text: str = ""
     rounds: int = 0
-    denials: tuple[str, ...] = field(default=())
 
 
 async def run(
     child: Worker, view: View, fresh: NewMessages, ground: ExtractionContext
 ) -> ExtractionRun:
-    """Run the fork to its end; nothing is saved yet."""
-    memories, settings = ground.memories, ground.world.settings
+    """Ask the model to the end; nothing is saved yet."""
+    model, memories = ground.world.model, ground.memories
+    if model is None:  # pragma: no cover - asked before
+        raise NotAvailable("there is no model to run a background agent with", where=NAME)
     records = await to_thread.run_sync(memories.folder.scan)
-    folder = str(memories.root)
-    shown, head = records[: settings.recall_manifest_files], layer.head_words(view)
-    manifest = [one.line for one in shown if not layer.is_listed(head, one.key, one.description)]
-    leads_in = inside(memories, view.started.cwd if view.started else "")
-    by_rules = _by_rules(ground.world)
-    spec = ForkSpec(
-        NAME,
-        layer.extraction_prompt(
-            fresh,
-            folder,
-            manifest,
-            settings.extract_rounds,
-            head=head,
-            listed=len(shown) - len(manifest),
-            hidden=len(records) - len(shown),
-            saved=layer.saved_since(fresh, leads_in),
-            dates=layer.dates(layer.user_words(view, fresh.items)),
-            pointers=not layer.skips_index(ground.world),
-        ),
-        _task(view, fresh, folder, records, by_rules=by_rules),
-        settings.extract_rounds,
-        TOOLS,
-        (folder,),
+    apart = child.words is not None
+    if apart:
+        child.words = abridge(view, fresh.items)
+    found = await drafts.write_drafts(
+        child,
+        model,
+        _prompt(view, fresh, ground, records, abridged=apart),
+        _task(view, fresh, str(memories.root), records),
+        memories,
+        ground.world.settings.extract_rounds,
+        "" if apart else shown_texts(view),
     )
-    if ground.world.model is not None and not (by_rules or layer.tools(view) & set(layer.WRITERS)):
-        return await _in_words(child, spec, view, fresh, ground)
-    guard = PrivateGuard.of(ground.guards, spec)
-    await to_thread.run_sync(
-        guard.note_shown, memories.root, shown_texts(view), partial(drafts.content, memories)
-    )
-    try:
-        done = await forks.run(
-            child, spec, ground.world.model, guard, guard.begin_round, lambda: guard.done
-        )
-        guard.check_disk()
-    finally:
-        guard.close()
-    denials = tuple(f"{one.tool}: {one.reason}" for one in guard.denials)
-    return ExtractionRun(
-        guard.drafts, partial(speakers.heard_words, view, fresh), done.text, done.rounds, denials
+    heard = partial(speakers.heard_words, view, fresh)
+    return ExtractionRun(found.drafts, heard, found.rounds)
+
+
+def _prompt(
+    view: View,
+    fresh: NewMessages,
+    ground: ExtractionContext,
+    records: Sequence[ManifestLine],
+    *,
+    abridged: bool,
+) -> str:
+    settings, words = ground.world.settings, layer.user_words(view, fresh.items)
+    shown = layer.manifest_lines(records, words, min(MAX_LISTED, settings.recall_manifest_files))
+    leads_in = inside(ground.memories, view.started.cwd if view.started else "")
+    return layer.extraction_prompt(
+        fresh,
+        shown,
+        abridged=abridged,
+        hidden=len(records) - len(shown),
+        saved=layer.saved_since(fresh, leads_in),
+        dates=layer.dates(words),
+        pointers=not layer.skips_index(ground.world),
     )
 
 
 def _by_rules(world: World) -> bool:
-    """Whether fixed rules do the work: they may use our tools, which nobody has to be told of."""
+    """Whether fixed rules do the work: they read the conversation as it is."""
     return world.model is not None and world.model.capabilities.rules
 
 
-async def _in_words(
-    child: Worker, spec: ForkSpec, view: View, fresh: NewMessages, ground: ExtractionContext
-) -> ExtractionRun:
-    """The same where the conversation has no tool to write with."""
-    model, task = ground.world.model, spec.task
-    if model is None or not isinstance(task, ExtractTask):  # pragma: no cover - asked before
-        raise NotAvailable("there is no model to run a background agent with", where=NAME)
-    found = await drafts.write_drafts(
-        child, model, spec.instruction, task, ground.memories, spec.rounds, shown_texts(view)
-    )
-    heard = partial(speakers.heard_words, view, fresh)
-    return ExtractionRun(found.drafts, heard, "", found.rounds, found.denials)
+def why_apart(view: View, world: World) -> str:
+    """Why an extraction is asked outside the conversation, with both costs in input tokens; ""
+    where a fork that reads the cached prefix costs less. What both send counts for neither."""
+    model = world.model
+    if model is None or model.capabilities.rules:
+        return ""
+    words = estimate(abridge(view, layer.fresh(view, _cursor.get()).items))
+    own = world.prices.cost(Usage(words))
+    last, now = view.last_assistant_at, world.clock.now()
+    warm = last is not None and now - last < world.prices.short
+    warm = warm and world.model_name in ("", model.name)  # another's cache is not read
+    context = so_far(view).tokens
+    there = world.prices.cost(fork_usage(context if warm else 0, 0 if warm else context, 0))
+    return "" if there <= own else f"abridged costs {own:,.0f}, the prefix {there:,.0f}"
 
 
 def _task(
-    view: View,
-    fresh: NewMessages,
-    folder: str,
-    records: Sequence[ManifestLine],
-    *,
-    by_rules: bool,
+    view: View, fresh: NewMessages, folder: str, records: Sequence[ManifestLine]
 ) -> ExtractTask:
     words = layer.user_words(view, fresh.items)
     return ExtractTask(
@@ -224,7 +200,6 @@ def _task(
         ),
         injected=tuple(recalled_texts(view)),
         instructions=head_text(view),
-        any_tool=by_rules,
     )
 
 
@@ -306,7 +281,6 @@ async def consider(host: JobContext, *, last: bool = False) -> None:
         host.world,
         has_memory=host.memories is not None,
         interactive=host.interactive,
-        in_words=not isinstance(host.guards, Guards),
     )
     model = host.world.model
     if why or model is None or host.view.sent is None:
@@ -330,15 +304,17 @@ async def _extract(host: JobContext) -> None:
         await _look_without_fork(host)
         return
     try:
-        async with host.forked(NAME) as child:
-            view = host.view  # as it was when the fork began: nothing is awaited in between
+        view = host.view
+        async with host.forked(NAME, why_apart(view, host.world)) as child:
+            if child.words is None:
+                view = host.view  # as it was when the fork began: nothing is awaited in between
             if not _passed_over(host, view):
                 await _run(host, child, view)
     except BudgetExceeded as error:
         _say_once(host, str(error))
 
 
-async def _run(host: JobContext, child: Fork, view: View) -> None:
+async def _run(host: JobContext, child: Worker, view: View) -> None:
     fresh = layer.fresh(view, _cursor.get())
     ground = ExtractionContext.of(host)
     done = await run(child, view, fresh, ground)

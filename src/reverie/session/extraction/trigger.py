@@ -19,6 +19,7 @@ from reverie.light import dataclass
 from reverie.session.recall.selection import spoken_text
 from reverie.session.recall.selection import words as count_words
 from reverie.text.safety import neutralize_markup
+from reverie.topics.manifest import ManifestLine
 from reverie.topics.novelty import content
 from reverie.transcript.blocks import elements, text_of
 from reverie.transcript.messages import Item, SentBlock
@@ -37,23 +38,14 @@ from reverie.world import World
 NAME = "extract_memories"
 WRITERS = ("Edit", "Write", "MultiEdit")
 REMEMBERING = ("Remember", "Forget")
-"""How text begins that a client or a layer put into a user's message."""
 PASTED = "paste"
 """Why a message stands for itself with its two ends alone."""
-NOTHING_THERE = "Nothing yet."
-LISTED = "The files of the index above"
-TOLD = "Every memory is of one of four types:"
-"""Where the head says so, the rest of the rules stands there too."""
-KINDS_TOLD = """\
-The four types, and what is never saved, stand above under "Long-term memory". What the user
-orders for good is feedback, for code yet to be written too. Not saved either: orders for this
-task, options nobody took up, what the user pasted of others, others' private matters. Most turns
-hold no memory: then write nothing, answer "Nothing"."""
-THE_FOLDER = "the memory folder"
-KNOWN_BY = 60
-"""Characters by which a description is known again."""
-FOLLOW = "pointers follow by themselves"
-NO_POINTERS = "no pointers are made, and what you write is found by its description and body"
+NOTHING_THERE = "None yet."
+WHOLE = "Only its newest {count} messages are new: save nothing that only earlier ones say."
+ABRIDGED = "The user's words are complete. The agent's are shortened, results of tools left out."
+FOLLOW = "The index, `MEMORY.md`, is updated for you."
+NO_POINTERS = "There is no index: a memory is found by its description and body."
+NO_DATES = "The day on which the user spoke is not known."
 MAX_TOLD = 200
 """Characters by which a call of the main agent is told."""
 MAX_DATES = 40
@@ -85,21 +77,14 @@ _LASTING = re.compile(
 # --- when
 
 
-def why_not_due(
-    view: View, world: World, *, has_memory: bool, interactive: bool, in_words: bool = False
-) -> str:
-    """Why no extraction is due, or "" where one is; asked in the order of SPEC §7. `in_words`:
-    the conversation is a caller's own, whose tools need not be able to write."""
+def why_not_due(view: View, world: World, *, has_memory: bool, interactive: bool) -> str:
+    """Why no extraction is due, or "" where one is; asked in the order of SPEC §7."""
     off = world.settings.memory_off()
     gates: tuple[tuple[bool, str], ...] = (
         (not off and has_memory, off or "there is no memory folder"),
         (bool(world.flags.get("extract_memories")), "extract_memories is off"),
         (not world.flags.get("daily_log"), "the daily log is kept instead"),
         (_is_main(view), "it is not the main agent"),
-        (
-            in_words or bool(tools(view) & set(WRITERS)),
-            "the conversation has no tool to write with",
-        ),
         (
             interactive or bool(world.flags.get("extract_noninteractive")),
             "nobody is there, and extract_noninteractive is off",
@@ -307,7 +292,7 @@ def user_words(view: View, items: Iterable[Item]) -> list[UserText]:
     """What the user wrote, and nothing that a tool, a hook or a layer put in."""
     found: list[UserText] = []
     before, given = "", tuple(items)
-    for item in (*_just_before(view, given), *given):
+    for item in (*just_before(view, given), *given):
         entry = _said_in(view, item)
         text = "\n".join(piece.block.get("text") for piece in item.pieces if _is_said(piece))
         record = entry.record if entry else None
@@ -325,7 +310,7 @@ def _said_in(view: View, item: Item) -> Entry | None:
     return view.entries.find(next(iter(item.covers)) if cut else item.id)
 
 
-def _just_before(view: View, items: Sequence[Item]) -> tuple[Item, ...]:
+def just_before(view: View, items: Sequence[Item]) -> tuple[Item, ...]:
     """The agent's last words in front of some items: the first of them may answer these."""
     first = items[0].id if items else ""
     for at in range(len(view.items) - 1, 0, -1):
@@ -336,22 +321,8 @@ def _just_before(view: View, items: Sequence[Item]) -> tuple[Item, ...]:
 
 
 @cache
-def _prompt(name: str = "extraction") -> str:
-    return (files("reverie.layers") / "prompts" / f"{name}.md").read_text("utf-8")
-
-
-def head_words(view: View) -> str:
-    """What the model was told before anybody spoke: system prompt, instruction files, index."""
-    if view.head is None:
-        return ""
-    blocks = (*head_blocks(view.head.system), *head_blocks(view.head.context))
-    return "\n".join(block.get("text") for block in blocks)
-
-
-def is_listed(head: str, key: str, description: str) -> bool:
-    """Whether the index that the model was sent has a file with what it says by now."""
-    hook = " ".join(description.split())[:KNOWN_BY]
-    return bool(hook) and f"]({key}) — {hook}" in head
+def _prompt() -> str:
+    return (files("reverie.layers") / "prompts" / "extraction.md").read_text("utf-8")
 
 
 def dates(words: Sequence[UserText]) -> str:
@@ -365,51 +336,43 @@ def dates(words: Sequence[UserText]) -> str:
     return neutralize_markup("The user spoke on these days:\n" + "\n".join(rows))
 
 
+def manifest_lines(
+    records: Sequence[ManifestLine], words: Sequence[UserText], most: int
+) -> list[str]:
+    """The lines of memories that a model is shown, the newest first: where there are more than
+    `most`, those that have most words in common with what the user said."""
+    said = content("\n".join(one.text for one in words)[-LOOKED_AT:])
+    near = sorted(records, key=lambda one: -len(content(f"{one.name} {one.description}") & said))
+    chosen = {one.key for one in near[:most]}
+    return [one.line for one in records if one.key in chosen]
+
+
 def extraction_prompt(
     fresh: NewMessages,
-    folder: str,
     manifest: Sequence[str],
-    rounds: int,
     *,
+    abridged: bool = False,
     hidden: int = 0,
     saved: Sequence[str] = (),
     dates: str = "",
-    head: str = "",
-    listed: int = 0,
     pointers: bool = True,
 ) -> str:
-    """What the fork is told, but for what the head of the conversation says already: the rules of
-    memory, and files that stand in the index. The manifest's lines are of files that others may
-    have written."""
-    there = "\n".join(neutralize_markup(line) for line in manifest)
-    if listed:
-        there = f"{LISTED}, and:\n{there}" if there else f"{LISTED}."
-    there = there or NOTHING_THERE
+    """What the model is told behind the conversation, or behind its new messages abridged. The
+    manifest's lines are of files that others may have written."""
+    there = "\n".join(neutralize_markup(line) for line in manifest) or NOTHING_THERE
     if hidden > 0:
-        there += (
-            f"\n\nThis list is cut: {hidden:,} older memories are not in it. Before you write a "
-            f"new file, search `{folder}` for its subject with Grep: what is there gets no twin."
-        )
+        there += f"\n\n{hidden:,} more memories are not listed."
     if saved:
         rows = "\n".join(f"- {neutralize_markup(one)}" for one in saved)
-        there += "\n\nThe agent saved this itself meanwhile; look for what else is worth keeping:"
-        there += f"\n{rows}"
-    if dates:
-        there += f"\n\n{dates}"
+        there += f"\n\nThe agent has already saved this itself. Do not save it again:\n{rows}"
     values: Mapping[str, str] = {
-        "count": f"{fresh.count:,}",
-        "rounds": str(rounds),
-        "folder": THE_FOLDER if TOLD in head else f"`{' '.join(folder.splitlines())}`",
+        "given": ABRIDGED if abridged else WHOLE.format(count=f"{fresh.count:,}"),
         "index": FOLLOW if pointers else NO_POINTERS,
         "manifest": there,
-        "kinds": KINDS_TOLD if TOLD in head else _prompt("extraction_kinds").rstrip(),
+        "dates": dates or NO_DATES,
     }
-    parts = _prompt().split("{")
-    out = [parts[0]]
-    for part in parts[1:]:
-        name, _, rest = part.partition("}")
-        out.append(values[name] + rest)
-    return "".join(out)
+    parts = re.split(r"\{(given|index|manifest|dates)\}", _prompt())
+    return "".join(values[one] if n % 2 else one for n, one in enumerate(parts)).rstrip() + "\n"
 
 
 RECALL = "recall"

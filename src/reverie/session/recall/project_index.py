@@ -5,8 +5,7 @@ The recall index of one project, kept up to date beside its use.
 A look searches at once where bringing the index up to date takes long, and afterwards where it
 is quick: small memories are always seen as they are, large ones as they were a turn ago. The
 index lies with the project's transcripts and may be deleted at any time. Its file is open while
-it is used and no longer, that of a large memory until `close`: to learn anew what it knows takes
-longer than a look. Closed is closed: a look that comes late does not open it again.
+it is used and no longer. Closed is closed: a look that comes late does not open it again.
 
 With a model of meaning in this process, every look asks it; texts get their vectors beside looks.
 """
@@ -35,6 +34,7 @@ from reverie.store.memory_folder import MemoryFolder
 from reverie.store.memory_store import MemoryStore
 from reverie.store.project import Project
 from reverie.store.recall.index import INDEX_NAME, SESSIONS, HitKind, RecallHit, RecallIndex
+from reverie.store.recall.memories import folder_time
 from reverie.text.dates import relative
 from reverie.topics.entry import TopicFile, decode_text
 from reverie.topics.times import file_time, files_copied, line_times
@@ -44,12 +44,16 @@ from reverie.world import Notice, Say, say_nothing
 if TYPE_CHECKING:
     from reverie.providers.embeddings import EndpointEmbeddings
 
+REHEARSED = "What was said about this last week?"
 LOOKED = 20
 """Memories of a turn that are looked at closely."""
-LARGE = 5_000
-"""Memories from which on the file of the index stays open."""
-QUICK = 0.01
-"""Seconds that bringing the index up to date may take in front of a search."""
+QUICK, FEW = 0.01, 500
+"""Seconds that bringing the index up to date may take in front of a search; and memories of which
+it is taken to be quick before it was tried."""
+
+
+AGAIN = 10.0
+"""Times what a slow refresh takes, until the next one in front of a search looks at each file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +82,16 @@ class MemoryIndex:
         self._header_lines = settings.recall_header_lines
         self._say = say
         self._now = now
-        self._model = model or partial(local_model, settings, say)
+        self._load_model = model or partial(local_model, settings, say)
+        self._model: LocalModel | None = None  # loaded beside looks, never in front of one
         self._index: RecallIndex | None = None
         self._closed = False
         self._users = 0
         self._looking = False  # a look has begun that `settle` ends
         self._opening = threading.Lock()
         self._took: float | None = None
+        self._ended = 0.0
+        self._folders: Mapping[str, int] = {}
         self._seen = 0
 
     @classmethod
@@ -119,8 +126,7 @@ class MemoryIndex:
             self._rest()
 
     def _rest(self) -> None:
-        used = self._users or self._looking or self._seen >= LARGE
-        if self._index is not None and not used:
+        if self._index is not None and not self._users and not self._looking:
             self._index.close()
             self._index = None
 
@@ -134,9 +140,16 @@ class MemoryIndex:
         """Bring the index up to date with the memory folder."""
         start = self._now()
         with self.opened() as index:
-            done = index.refresh(self.folder)
-        self._took = self._now() - start
-        self._seen = done.seen
+            self._seen = index.refresh(self.folder).seen
+            self._folders = index.folders
+        self._took, self._ended = self._now() - start, self._now()
+
+    def _catch_up(self) -> None:
+        """Bring the index up to date, unless that takes long, was done a moment ago, and no file
+        came or went since."""
+        lately = self._is_slow and self._now() - self._ended < AGAIN * (self._took or 0.0)
+        if not lately or any(folder_time(path) != at for path, at in self._folders.items()):
+            self.refresh()
 
     def look(self, text: str, now: float, without: Container[str] = ()) -> RankedMemories:
         """The memories that fit a text, best first; the file stays open until `settle`."""
@@ -144,7 +157,8 @@ class MemoryIndex:
         with self.opened() as index:
             if not self._is_slow:
                 self.refresh()
-            model = self._model()
+            self._seen = self._seen or index.count
+            model = self._model
             meant = meanings(model, text, now) if model is not None else []
             begun = index.begun
             hits = index.about(text, now, k=LOOKED, exclude=without, meanings=meant)
@@ -152,6 +166,13 @@ class MemoryIndex:
                 self.refresh()
                 hits = index.about(text, now, k=LOOKED, exclude=without, meanings=meant)
         return RankedMemories(self._seen, tuple(hits))
+
+    def rehearse(self, now: float) -> RankedMemories:
+        """A look whose answer nobody takes: the newest memory, and everything loaded."""
+        self._looking = True
+        with self.opened() as index:
+            index.about(REHEARSED, now, k=1)
+            return RankedMemories(0, tuple(index.newest(1)))
 
     def alone(self, at: float) -> bool:
         """Whether at most one memory's file is of this time, and not many of a checkout or copy."""
@@ -164,17 +185,20 @@ class MemoryIndex:
     @property
     def _is_slow(self) -> bool:
         """Whether a refresh takes too long to do in front of a look."""
-        return self._took is not None and self._took > QUICK
+        if self._took is not None:
+            return self._took > QUICK
+        with self.opened() as index:
+            return index.count > FEW
 
     def settle(self) -> None:
         """Beside a look: what is too slow to do in front of it."""
         with self.opened() as index:
             self._looking = False
-            if self._took is None or self._took > QUICK:
+            if self._is_slow or self._took is None:
                 self.refresh()
-            model = self._model()
-            if model is not None:
-                fill(index, model)
+            self._model = self._load_model()
+            if self._model is not None:
+                fill(index, self._model)
 
     def search(
         self,
@@ -191,10 +215,10 @@ class MemoryIndex:
         somebody else does that where it is too slow to do in front of a search."""
         with self.opened() as index:
             if "memory" in kinds and not (beside and self._is_slow):
-                self.refresh()
+                self._catch_up()
             if "transcript" in kinds:
                 index.refresh_transcripts(self.transcripts, recorded=without is SESSIONS)
-            model = self._model() if meaning is None else None
+            model = self._load_model() if meaning is None else None
             if model is not None:
                 fill(index, model, kinds)
                 (vector,) = model.encode([text])
@@ -224,10 +248,11 @@ class MemoryIndex:
 
 # --- Recall by meaning: the model there is for it, and vectors kept up with memories and turns.
 #
-# A model in this process (the extra `semantic`) is used wherever recall looks, unless the setting
-# `embeddingModel` names another or says `off`. One behind an endpoint is used where somebody waits
-# for `reverie recall`: what goes there is the beginning of memories that have no vector yet, and
-# the words that are looked for; nothing goes anywhere unless the setting names a model.
+# A model in this process (the extra `semantic`, or a folder that `embeddingModel` names) is used
+# wherever recall looks, unless the setting names a server or says `off`. One behind an endpoint is
+# used where somebody waits for `reverie recall`: what goes there is the beginning of memories that
+# have no vector yet, and the words that are looked for; nothing goes anywhere unless the setting
+# names a model.
 #
 # A text gets its vector once for each of its states. Bounded: many get theirs over several looks.
 
@@ -247,21 +272,24 @@ MIN_TOKENS = 12
 
 def embeddings_by(settings: Settings, environ: Mapping[str, str]) -> EndpointEmbeddings | None:
     """The model behind an endpoint that the setting names; None where it names none."""
-    if not settings.embedding_model or settings.embedding_model == OFF:
+    name = settings.embedding_model
+    if not name or name == OFF or os.path.isdir(name):
         return None
     from reverie.providers.embeddings import embeddings_for
 
-    return embeddings_for(settings.embedding_model, environ)
+    return embeddings_for(name, environ)
 
 
 def local_model(settings: Settings, say: Say) -> LocalModel | None:
-    """The model in this process, where it is installed and the setting names no other."""
-    if settings.embedding_model or find_spec("numpy") is None:
+    """The model in this process: that of the folder that the setting names, or the one that is
+    installed, where it names no other."""
+    name = settings.embedding_model or ""
+    if (name and not os.path.isdir(name)) or find_spec("numpy") is None:
         return None  # nothing is loaded to find out that there is no model
-    from reverie.providers.embeddings import minilm
+    from reverie.providers.embeddings import minilm, onnx_model
 
     try:
-        return minilm()
+        return onnx_model(name) if name else minilm()
     except ProviderError as error:
         say(Notice("recall", f"searched by words only: {error}", "warning"))
         return None

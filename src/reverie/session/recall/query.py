@@ -317,14 +317,10 @@ def _rows(said: str) -> Iterator[str]:
 
 
 def read_last_round(view: View) -> ToolQuery:
-    """What the calls touched whose results were added last; nothing where it was no round."""
-    results = _last_results(view)
-    if not results:
-        return ToolQuery()
-    answered = {block.call for block in results}
-    calls = [block for block in _last_calls(view) if block.call in answered]
-    files = dict.fromkeys(name for block in calls for name in _names(block))
-    errors = [text_of(b.value)[:MAX_ERROR] for b in results if b.value.get("is_error") is True]
+    """What the calls of the last answer touch, and the errors that came back so far."""
+    failed = (b for b in _last_results(view) if b.value.get("is_error") is True)
+    files = dict.fromkeys(name for block in _last_calls(view) for name in _names(block))
+    errors = (text_of(block.value)[:MAX_ERROR] for block in failed)
     return ToolQuery(tuple(files)[:MAX_PATHS], tuple(filter(None, errors))[:2])
 
 

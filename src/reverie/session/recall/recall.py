@@ -1,9 +1,9 @@
 """Recall: at the start of a turn, the memories that clearly help with what the user just said;
 at a tool boundary, those that name what the calls touched.
 
-The look begins beside the model's work and never delays it: a request takes a selection that is
-ready, waiting for the local selector a few milliseconds at the turn's first and for a model not
-at all. Where a model selects, the turn's first request has the local choice, so that a turn
+The look begins beside the model's work: a request takes a selection that is ready, waiting for
+the local selector a moment at the turn's first, longer at the session's first, and for a model
+not at all. Where a model selects, the turn's first request has the local choice, so that a turn
 without a tool call has its memories too; what the model adds comes with a later one. A selection
 joins the newest message that was not sent yet, or is dropped with its turn.
 What became of every candidate is in the ledger. A look that fails or hangs, fails or hangs alone.
@@ -58,14 +58,18 @@ CHECK_SHARE = 0.7
 CHECK_LEAST = 0.002
 CHECK_UNASKED = 0.2
 """Seconds for checking claims: at least so many, and where a model selects, which nobody awaits."""
+FIRST = 0.25
+"""Seconds that the first prompt of a session may wait for a local selector."""
 CLOSING = 1.0
 """Seconds that closing waits for a look that was left behind."""
 
 
 class CandidateSource(Protocol):
-    """Where candidates come from; called in a worker thread, one call at a time."""
+    """Where candidates come from; called in worker threads: `settle` beside a look, others in
+    turn. `rehearse` is a look for nothing, so that the next one finds all it needs loaded."""
 
     def look(self, text: str, now: float, without: frozenset[str]) -> RankedMemories: ...
+    def rehearse(self, now: float) -> RankedMemories: ...
     def settle(self) -> None: ...
     def close(self) -> None: ...
 
@@ -93,6 +97,8 @@ class _RecallRun:
     selection: RecallSelection | None = None
     waited: bool = False
     touched: ToolQuery | None = None  # what a round of calls touched, where that is asked about
+    before: _RecallRun | None = None  # the look for the same round's calls, that this adds to
+    considered: int = 0
     taken: frozenset[str] = frozenset()  # files that the local choice brought
 
     def stand_in(self, selection: RecallSelection) -> None:
@@ -126,6 +132,7 @@ class Recall:
         self._selector = selector
         self._turn = threading.Lock()
         self._look: _RecallRun | None = None
+        self._is_first = True
         self._touched: set[str] = set()  # what was asked about already
 
     @classmethod
@@ -155,8 +162,9 @@ class Recall:
         return self._finder if isinstance(self._finder, MemoryIndex) else None
 
     def warm(self) -> None:
-        """Bring the index up to date before the first turn asks for it."""
-        self._tasks.start_soon(self._settle_finder)
+        """Open the index, load what a look needs and bring it up to date before the first turn
+        asks for it."""
+        self._tasks.start_soon(self._rehearse)
 
     def close(self) -> None:
         """Close the index; a look that hangs keeps it."""
@@ -181,18 +189,19 @@ class Recall:
         self._tasks.start_soon(partial(self._run, look, text, known))
 
     def touch(self, message: str, found: ToolQuery) -> None:
-        """Calls touched files, or failed: look for what clearly belongs to them, each once. A
-        look of the turn's own goes first."""
-        host = self._host
+        """Calls touch files, or have failed: look for what clearly belongs to them, each once,
+        while they run. A look of the turn's own goes first."""
+        host, before = self._host, self._look
         names = tuple(name for name in found.names if name not in self._touched)
         fresh = ToolQuery(names, found.errors)
-        if self._look is not None or not fresh.text or not host.world.flags.get(NAME):
+        is_taken = before is not None and before.touched is None
+        if is_taken or not fresh.text or not host.world.flags.get(NAME):
             return
         known = choice.past(host.view)
         if known.size >= host.world.settings.recall_total_bytes:
             return
         self._touched.update(names)
-        look = self._look = _RecallRun(message, touched=fresh)
+        look = self._look = _RecallRun(message, touched=fresh, before=before)
         self._tasks.start_soon(partial(self._run, look, fresh.text, known))
 
     async def ready(self, seconds: float) -> Sequence[Record]:
@@ -203,8 +212,9 @@ class Recall:
             return ()
         if not look.some.is_set() and not look.waited:
             look.waited = True
-            with anyio.move_on_after(seconds):
+            with anyio.move_on_after(max(seconds, FIRST) if self._is_first else seconds):
                 await look.some.wait()
+        self._is_first = False
         if not self._host.view.unsent():
             return ()
         if look.selection is None:
@@ -212,8 +222,9 @@ class Recall:
         self._look = None
         if look.touched is not None and not look.selection.chosen:
             return ()  # of a round that brought nothing, nothing is told
-        introduction = TOUCHED if look.touched is not None else INTRODUCTION
-        return self._records(look.message, look.selection, introduction)
+        if look.touched is not None:
+            return self._records(self._host.view.leaf, look.selection, TOUCHED)
+        return self._records(look.message, look.selection)
 
     def _stand_in(self, look: _RecallRun) -> Sequence[Record]:
         """The local choice, while a model has none."""
@@ -233,7 +244,8 @@ class Recall:
         if look.touched is not None and (found is None or not found.chosen):
             return ()
         if found is None:
-            return (Recalled(look.message, 0, selector=self._selector_name, why=why),)
+            name = self._selector_name
+            return (Recalled(look.message, look.considered, selector=name, why=why),)
         if not found.chosen:
             return (_ledger(look.message, found, ()),)
         dropped = [Candidate(c.key, c.score, "dropped", why) for c in found.chosen]
@@ -272,8 +284,21 @@ class Recall:
             look.settle(found)
         await self._settle_finder()
 
+    async def _rehearse(self) -> None:
+        now, nothing = self._host.world.clock.now(), RecallHistory()
+
+        def look() -> RankedMemories:
+            choice.skip_reason(NAME, nothing, self._host.world.settings)
+            return self._finder.rehearse(now)
+
+        found, _ = await alone(self._run_in_thread(look), RankedMemories(0))
+        if self._look is None:  # else it loads the rest itself
+            compose = partial(self._notes.compose, found.hits, nothing, now, CHECK_UNASKED)
+            await alone(self._run_in_thread(compose), None)
+        await self._settle_finder()
+
     async def _settle_finder(self) -> None:
-        await alone(self._run_in_thread(self._finder.settle), None)
+        await alone(to_thread.run_sync(self._finder.settle, abandon_on_cancel=True), None)
 
     async def _run_in_thread(self, work: Callable[[], T]) -> T:
         """In a worker thread, one at a time; one that is cancelled goes on alone."""
@@ -292,12 +317,16 @@ class Recall:
     async def _select(self, look: _RecallRun, text: str, known: RecallHistory) -> RecallSelection:
         now, started = self._host.world.clock.now(), anyio.current_time()
         looked = await self._run_in_thread(partial(self._finder.look, text, now, known.injected))
-        bar = gate.least(hit.evidence for hit in looked.hits)
-        clear = [hit for hit in looked.hits if hit.evidence >= bar]
-        if look.touched is not None:
-            clear = await self._run_in_thread(partial(self._belonging, clear, look.touched))
+        look.considered = looked.considered
+        if look.touched is None:
+            clear = gate.joining(looked.hits)
+        else:
+            clear = await self._run_in_thread(partial(self._belonging, looked.hits, look.touched))
         compose = partial(self._notes.compose, clear, known, now, self._left(started))
         local = _selection(looked, await self._run_in_thread(compose), "embedded", "")
+        if look.before is not None:
+            await look.before.done.wait()
+            local = _joined(look.before.selection or local, local)
         if self._selector is None or look.touched is not None:
             return local
         look.stand_in(local)
@@ -313,11 +342,13 @@ class Recall:
     def _belonging(self, hits: Sequence[RecallHit], touched: ToolQuery) -> list[RecallHit]:
         """Of memories that fit what calls touched, those that name a file of it or tell of an
         error that came back."""
-        return [hit for hit in hits if touched.is_in(self._notes.text(hit.file))]
+        clear = (hit for hit in hits if hit.clear)
+        return [hit for hit in clear if touched.is_in(self._notes.text(hit.file))]
 
     def _left(self, started: float) -> float:
         """Time for checking claims, so that the request that waits can still have them."""
         whole = self._host.world.settings.selector_milliseconds / 1_000
+        whole = max(whole, FIRST) if self._is_first else whole
         return max(CHECK_LEAST, CHECK_SHARE * whole - (anyio.current_time() - started))
 
     async def _ask_selector(
@@ -344,6 +375,14 @@ def _selection(
     if not chosen:
         why = "; ".join(filter(None, (why, "nothing is clearly useful")))
     return RecallSelection(looked.considered, tuple(chosen), (*left, *unclear), selector, why)
+
+
+def _joined(first: RecallSelection, then: RecallSelection) -> RecallSelection:
+    """What two looks for one round came to, each memory once."""
+    chosen = {one.key: one for one in (*then.chosen, *first.chosen)}
+    left = [one for one in (*first.left, *then.left) if one.file not in chosen]
+    both = {one.file: one for one in left}
+    return replace(then, chosen=tuple(chosen.values()), left=tuple(both.values()))
 
 
 def _unclear(hit: RecallHit, selector: str) -> str:

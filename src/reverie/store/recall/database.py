@@ -6,9 +6,9 @@ It holds nothing that is not derived from files: whoever finds it broken, of ano
 held by a program that does not let go, is given an empty one, in memory where there is no other
 way. Opening never fails, and never waits longer than a moment.
 
-Vectors of memories lie in it as 32-bit numbers of length one, so that closeness is one product.
-They are held in memory while nothing changes; with numpy at hand the product is one call. A
-vector of another length than the query's is as good as none.
+Vectors of memories lie in it at length one, each as eight-bit numbers and what one of them is
+worth, so that closeness is one product. They are held in memory while nothing changes; with numpy
+at hand the product is one call. A vector of another length than the query's is as good as none.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import heapq
 import math
 import os
 import sqlite3
+import struct
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from operator import mul
@@ -31,7 +32,7 @@ from reverie.recall.ranker import QueryTerms
 from reverie.store.fs import SAFE, read_plain
 from reverie.world import Notice, Say
 
-VERSION = "3"
+VERSION = "4"
 PATIENCE = 0.5
 """Seconds to wait for another process that is writing."""
 
@@ -71,34 +72,59 @@ CREATE TABLE vector (file INTEGER, model TEXT, value BLOB, PRIMARY KEY (file, mo
 """
 
 
-def open_database(path: Path, say: Say) -> sqlite3.Connection:
+@dataclass(frozen=True, slots=True)
+class DerivedSchema:
+    """The tables of a database that can be made anew, with `about` among them, and which version
+    of them they are."""
+
+    version: str
+    tables: str
+
+
+RECALL = DerivedSchema(VERSION, _SCHEMA)
+
+
+def open_database(
+    path: Path, say: Say, schema: DerivedSchema = RECALL, patience: float = PATIENCE
+) -> sqlite3.Connection:
     """The database at a path, ready to use; whatever is there, and whatever happens."""
+    why = "it cannot be made anew"
     for _ in range(2):
         try:
-            return _ready(path)
-        except sqlite3.OperationalError as error:
-            if not _is_broken(error):
-                return _instead(path, say, str(error))
-            _discard(path, say, str(error))
+            return _ready(path, schema, patience)
         except sqlite3.DatabaseError as error:
-            _discard(path, say, str(error))
+            if isinstance(error, sqlite3.OperationalError) and not _is_broken(error):
+                why = str(error)
+                break
+            discard(path)
+            say(Notice("recall", f"the index is made anew: {error} ({path})"))
         except OSError as error:
-            return _instead(path, say, os.strerror(error.errno or 0))
-    return _instead(path, say, "it cannot be made anew")
+            why = os.strerror(error.errno or 0)
+            break
+    text = f"the index cannot be used, recall works without its file: {why} ({path})"
+    say(Notice("recall", text, "warning"))
+    base = _connect(":memory:", patience)
+    _make(base, schema)
+    return base
 
 
-def _ready(path: Path) -> sqlite3.Connection:
+def is_on_disk(base: sqlite3.Connection) -> bool:
+    """Whether a database has a file, and does not live in memory."""
+    return bool(base.execute("PRAGMA database_list").fetchone()[2])
+
+
+def _ready(path: Path, schema: DerivedSchema, patience: float) -> sqlite3.Connection:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | SAFE, 0o600))
     _check_header(path)
-    base = _connect(str(path))
+    base = _connect(str(path), patience)
     try:
         base.execute("PRAGMA journal_mode = WAL")
         base.execute("PRAGMA secure_delete = ON")
         version = _version(base)
         if version == "":
-            _make(base)
-        elif version != VERSION:
+            _make(base, schema)
+        elif version != schema.version:
             raise sqlite3.DatabaseError(f"it is of version {version}")
     except BaseException:
         base.close()
@@ -114,8 +140,8 @@ def _check_header(path: Path) -> None:
         raise sqlite3.DatabaseError("its header is damaged")
 
 
-def _connect(name: str) -> sqlite3.Connection:
-    base = sqlite3.connect(name, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+def _connect(name: str, patience: float) -> sqlite3.Connection:
+    base = sqlite3.connect(name, timeout=patience, isolation_level=None, check_same_thread=False)
     base.execute("PRAGMA synchronous = NORMAL")
     base.execute("PRAGMA temp_store = MEMORY")
     return base
@@ -129,13 +155,13 @@ def _version(base: sqlite3.Connection) -> str:
     return "unknown" if row is None else str(row[0])
 
 
-def _make(base: sqlite3.Connection) -> None:
+def _make(base: sqlite3.Connection, schema: DerivedSchema) -> None:
     base.execute("BEGIN IMMEDIATE")
     try:
         if not _version(base):
-            for statement in _SCHEMA.split(";\n"):
+            for statement in schema.tables.split(";\n"):
                 base.execute(statement)
-            base.execute("INSERT INTO about VALUES ('version', ?)", (VERSION,))
+            base.execute("INSERT INTO about VALUES ('version', ?)", (schema.version,))
         base.execute("COMMIT")
     except BaseException:
         with contextlib.suppress(sqlite3.Error):
@@ -153,19 +179,6 @@ def discard(path: Path) -> None:
     for ending in ("", "-wal", "-shm", "-journal"):
         with contextlib.suppress(OSError):
             os.unlink(f"{path}{ending}")
-
-
-def _discard(path: Path, say: Say, why: str) -> None:
-    discard(path)
-    say(Notice("recall", f"the index is made anew: {why} ({path})"))
-
-
-def _instead(path: Path, say: Say, why: str) -> sqlite3.Connection:
-    text = f"the index cannot be used, recall works without its file: {why} ({path})"
-    say(Notice("recall", text, "warning"))
-    base = _connect(":memory:")
-    _make(base)
-    return base
 
 
 MAX_TEXT = 300
@@ -218,7 +231,7 @@ class Vectors:
         self._stamp: tuple[object, ...] = ()
         self._ids: list[int] = []
         self._places: dict[int, int] = {}
-        self._rows: list[array[float]] = []
+        self._rows: list[tuple[float, array[int]]] = []
         self._matrix: Any = None
 
     def _model_key(self, model: str) -> str:
@@ -239,7 +252,7 @@ class Vectors:
             if values is not None:
                 done += self._base.execute(
                     f"INSERT OR REPLACE INTO vector SELECT id, ?, ? FROM {table} WHERE id = ?",
-                    (self._model_key(model), values.tobytes(), ident),
+                    (self._model_key(model), _packed(values), ident),
                 ).rowcount
         return done
 
@@ -252,7 +265,10 @@ class Vectors:
         self._load(self._model_key(meanings[0].model), len(known[0]))
         np = numpy()
         if np is None:
-            return [self._likeness([sum(map(mul, row, v)) for row in self._rows]) for v in known]
+            return [
+                self._likeness([worth * sum(map(mul, row, v)) for worth, row in self._rows])
+                for v in known
+            ]
         with one_thread():
             values = (self._matrix @ np.asarray(known, "f").T).T  # one walk over all vectors
         return [self._likeness(row) for row in values]
@@ -277,16 +293,18 @@ class Vectors:
             return
         rows = self._base.execute(
             "SELECT file, value FROM vector WHERE model = ? AND length(value) = ?",
-            (model, 4 * size),
+            (model, _WORTH + size),
         ).fetchall()
         np = numpy()
         self._ids = [row[0] for row in rows]
         self._places = {ident: n for n, ident in enumerate(self._ids)}
         if np is not None:
-            joined = b"".join(row[1] for row in rows)
-            self._matrix = np.frombuffer(joined, "f").reshape(len(rows), size)
+            joined = np.frombuffer(b"".join(row[1] for row in rows), "b")
+            packed = joined.reshape(len(rows), _WORTH + size)
+            worth = np.ascontiguousarray(packed[:, :_WORTH]).view("<f4")
+            self._matrix = packed[:, _WORTH:].astype("f") * worth
         else:
-            self._rows = [array("f", row[1]) for row in rows]
+            self._rows = [_unpacked(row[1]) for row in rows]
         self._stamp = stamp
 
 
@@ -296,6 +314,20 @@ def _unit(vector: Vector) -> array[float] | None:
     if not vector or not math.isfinite(size) or not size:
         return None
     return array("f", [value / size for value in vector])
+
+
+_WORTH = 4  # bytes of what one step of a packed vector is worth
+_STEPS = 127
+
+
+def _packed(vector: array[float]) -> bytes:
+    """A vector in a byte for each of its numbers."""
+    worth = max(map(abs, vector)) / _STEPS
+    return struct.pack("<f", worth) + array("b", [round(one / worth) for one in vector]).tobytes()
+
+
+def _unpacked(data: bytes) -> tuple[float, array[int]]:
+    return struct.unpack("<f", data[:_WORTH])[0], array("b", data[_WORTH:])
 
 
 # --- How often the index has a term, and which terms of a query are looked for.

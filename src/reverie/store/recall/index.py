@@ -14,6 +14,8 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -30,6 +32,7 @@ from reverie.store.recall.database import NOTHING, TextKind, Vectors, VectorScor
 from reverie.store.recall.memories import (
     FileStamp,
     FolderScan,
+    KnownFiles,
     NoteIndex,
     RefreshResult,
     ScoredMemory,
@@ -79,6 +82,7 @@ class RecallHit:
     session: str = ""
     message: str = ""
     evidence: float = 0.0
+    sentence: int = 0  # of a message, the one that it was found for
     body: str = ""  # of a memory, as far as it is indexed
 
     @property
@@ -105,6 +109,8 @@ class RecallIndex:
         self._header_lines = header_lines
         self._say = say
         self._turn = threading.RLock()
+        self._is_closed = False
+        self.folders: dict[str, int] = {}  # that were looked at, and when each changed last
         self.begun = 0  # how often it had to be made anew, and is empty until a refresh
         self._begin(bases.open_database(path, say))
 
@@ -125,6 +131,7 @@ class RecallIndex:
 
     def close(self) -> None:
         with self._turn:
+            self._is_closed = True
             self._base.close()
 
     def __enter__(self) -> RecallIndex:
@@ -142,25 +149,43 @@ class RecallIndex:
             if paths is None
             else [key for key in dict.fromkeys(paths) if is_topic(key) and is_text(key)]
         )
-        return self._with_rebuild(lambda: self._refresh(folder, keys), RefreshResult(whole=False))
-
-    def _refresh(self, folder: Path, keys: Sequence[str] | None) -> RefreshResult:
-        if self._notes.other_heads:
-            with self._writing():
-                self._notes.read_anew()
-        found = scan(folder, self._notes.known()) if keys is None else self._look(folder, keys)
-        done = 0
+        found = FolderScan()
+        if keys is None:  # files are looked at beside searches: only the database is held
+            known = self._with_rebuild(self._known_files, None)
+            if known is None:
+                return RefreshResult(whole=False)
+            found = scan(folder, known)
+        else:
+            found = self._with_rebuild(lambda: self._look(folder, keys), found)
+        done = removed = 0
         if found.changed:
             try:
                 with Folder(folder, create=False) as files:
-                    done = self._take(_read(files, found))
+                    for batch in _batches(_read(files, found)):
+                        put = self._with_rebuild(partial(self._put, batch), None)
+                        if put is None:
+                            return RefreshResult(found.seen, done, whole=False)
+                        done += put
             except (StoreError, NotFound):
                 found.gone += found.changed
-        removed = 0
-        for batch in _batches(found.gone):
-            with self._writing():
-                removed += sum(self._notes.remove(key) for key in batch)
+        for gone in _batches(found.gone):
+            removed += self._with_rebuild(partial(self._remove, gone), 0)
+        self.folders = found.folders or self.folders
         return RefreshResult(found.seen, done, removed)
+
+    def _known_files(self) -> KnownFiles:
+        if self._notes.other_heads:
+            with self._writing():
+                self._notes.read_anew()
+        return self._notes.known()
+
+    def _put(self, batch: Sequence[tuple[str, bytes, FileStamp, float]]) -> int:
+        with self._writing():
+            return sum(self._notes.put(*one) for one in batch)
+
+    def _remove(self, gone: Sequence[str]) -> int:
+        with self._writing():
+            return sum(self._notes.remove(key) for key in gone)
 
     def _look(self, folder: Path, keys: Iterable[str]) -> FolderScan:
         """The files at these keys against what is known of them."""
@@ -174,13 +199,6 @@ class RecallIndex:
             if mark != self._notes.mark(key):
                 found.changed[key] = mark
         return found
-
-    def _take(self, files: Iterator[tuple[str, bytes, FileStamp, float]]) -> int:
-        done = 0
-        for batch in _batches(files):
-            with self._writing():
-                done += sum(self._notes.put(*one) for one in batch)
-        return done
 
     def refresh_transcripts(self, folder: Path, *, recorded: bool = False) -> RefreshResult:
         """Bring the index up to date with the transcripts of a project, or with the recorded
@@ -253,6 +271,18 @@ class RecallIndex:
         return self._with_rebuild(store_vectors, 0)
 
     # Searching
+
+    @property
+    def count(self) -> int:
+        """How many memories it has."""
+        asked = "SELECT texts FROM total WHERE kind = 'memory'"
+        return self._with_rebuild(lambda: int(self._base.execute(asked).fetchone()[0]), 0)
+
+    def newest(self, k: int) -> list[RecallHit]:
+        """The memories that were written last."""
+        asked = "SELECT key FROM file WHERE kind = 'memory' ORDER BY saved DESC LIMIT ?"
+        rows = self._with_rebuild(lambda: self._base.execute(asked, (k,)).fetchall(), [])
+        return [RecallHit(key, 0.0, "memory") for (key,) in rows]
 
     def search(
         self,
@@ -360,7 +390,8 @@ class RecallIndex:
         at, lines = best_lines(body, ((term.text, term.weight) for term in weighed.all))
         about = (kind, name, description, saved)
         where = (one.why, lines, line + at)
-        return RecallHit(key, one.score, "memory", *about, *where, evidence=one.evidence, body=body)
+        made = RecallHit(key, one.score, "memory", *about, *where, body=body)
+        return replace(made, evidence=one.evidence, sentence=one.sentence)
 
     def _turn_hit(self, one: ScoredMemory) -> RecallHit | None:
         row = self._base.execute(
@@ -379,6 +410,8 @@ class RecallIndex:
         """The work's result. A broken index is made anew once, to be filled by the next refresh;
         a held one is left alone."""
         with self._turn:
+            if self._is_closed:
+                raise StoreError("the recall index is closed", where=str(self.path))
             if self._place and _place(self.path) != self._place:
                 self._anew()
             try:

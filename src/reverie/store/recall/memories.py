@@ -62,6 +62,7 @@ class FolderScan:
     seen: int = 0
     changed: dict[str, FileStamp] = field(default_factory=dict[str, FileStamp])
     gone: list[str] = field(default_factory=list[str])
+    folders: dict[str, int] = field(default_factory=dict[str, int])
 
 
 KnownFiles = Mapping[str, Mapping[str, FileStamp]]
@@ -76,6 +77,7 @@ def scan(folder: Path, known: KnownFiles) -> FolderScan:
     while pending:
         path, prefix, depth = pending.pop()
         visited.add(prefix)
+        found.folders[path] = folder_time(path)
         here = known.get(prefix, {})
         entries = _entries(path)
         others: list[os.DirEntry[str]] = []
@@ -97,6 +99,14 @@ def scan(folder: Path, known: KnownFiles) -> FolderScan:
             found.gone += [prefix + name for name in here if name not in there]
     found.gone += [p + name for p in known if p not in visited for name in known[p]]
     return found
+
+
+def folder_time(path: str) -> int:
+    """When a folder got, lost or renamed an entry last; 0 where there is none."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def is_text(key: str) -> bool:
@@ -156,6 +166,7 @@ class ScoredMemory:
     score: float
     why: RankReasons
     evidence: float = 0.0
+    sentence: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +176,9 @@ class _ScoredRow:
     note: RankedNote
     found: TermMatches
 
-    def told(self, weighed: QueryTerms, speaks: float) -> ScoredMemory:
-        return ScoredMemory(
-            self.id, self.score, explain_note(self.note, weighed, self.found), speaks
-        )
+    def told(self, weighed: QueryTerms, speaks: float, sentence: int = 0) -> ScoredMemory:
+        why = explain_note(self.note, weighed, self.found)
+        return ScoredMemory(self.id, self.score, why, speaks, sentence)
 
 
 class NoteIndex:
@@ -318,18 +328,18 @@ class NoteIndex:
         """The `k` memories for which most speaks in one of a message's sentences, each with how
         that one's terms were weighed."""
         count = len(asked)
-        found: dict[int, tuple[float, QueryTerms, _ScoredRow]] = {}
-        for query, like in zip(asked, likeness, strict=True):
+        found: dict[int, tuple[float, int, QueryTerms, _ScoredRow]] = {}
+        for n, (query, like) in enumerate(zip(asked, likeness, strict=True)):
             weighed, scored = self._score_candidates(query, exclude, like, count)
             weights = telling(weighed)
             for one in scored:
                 speaks = evidence(one.found, weights, count, one.note.likeness)
                 if one.id not in found or speaks > found[one.id][0]:
-                    found[one.id] = (speaks, weighed, one)
+                    found[one.id] = (speaks, n, weighed, one)
         best = heapq.nsmallest(
-            k, found.values(), key=lambda row: (-row[0], -row[2].score, row[2].id)
+            k, found.values(), key=lambda row: (-row[0], -row[3].score, row[3].id)
         )
-        return [(weighed, one.told(weighed, speaks)) for speaks, weighed, one in best]
+        return [(weighed, one.told(weighed, speaks, n)) for speaks, n, weighed, one in best]
 
     def _score_candidates(
         self,
