@@ -435,7 +435,7 @@ def count_terms(turn: RankedTurn, terms: QueryTerms, *, whole: bool = True) -> d
         return _sum_terms(places)
     at = [turn.words.count(" ", 0, place) for place, _, _ in places]
     passages = [_sum_terms(places[n : bisect_left(at, at[n] + PASSAGE)]) for n in range(len(at))]
-    return max(passages, key=lambda found: _worth(found, terms, _TURN_RISE), default={})
+    return max(passages, key=lambda one: _worth(one, terms, _TURN_RISE)) if at else {}
 
 
 def _sum_terms(places: Iterable[tuple[int, int, float]]) -> dict[int, float]:
