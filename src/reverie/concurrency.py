@@ -177,11 +177,17 @@ class LoopThread:
         try:
             self.loop.run_forever()
             self.loop.run_until_complete(asyncio.sleep(0))  # what was handed in just now starts
-            for task in (left := asyncio.all_tasks(self.loop)):
-                task.cancel()
-            self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self.loop.run_until_complete(self._cancel_rest())
         finally:
             self.loop.close()
+
+    async def _cancel_rest(self) -> None:
+        import asyncio
+
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Run work there; what it gives is for any thread to wait for."""

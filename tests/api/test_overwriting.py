@@ -92,10 +92,9 @@ def by_extraction(memory: Memory, file: str, text: str, *, said_by_user: bool) -
         },
         {"role": "assistant", "content": "It is read."},
     ]
-    path = str(memory.folder / file)
-    steps = [reply(call("Read", "r1", file_path=path))] if Path(path).exists() else []
-    write = reply(call("Write", "w1", file_path=path, content=FACT.format(text)))
-    memory.learn(messages, model=ScriptedModel([*steps, write, "Saved."]))
+    steps = [f'<read file="{file}"/>'] if (memory.folder / file).exists() else []
+    written = f'<memory file="{file}">\n{FACT.format(text)}</memory>'
+    memory.learn(messages, model=ScriptedModel([*steps, written]))
 
 
 def by_team(memory: Memory, file: str, text: str) -> None:

@@ -15,10 +15,14 @@ from reverie.errors import BudgetExceeded
 from reverie.session import Budget
 from reverie.settings import DEFAULTS
 from reverie.store import FileLock, Folder
-from reverie.testing import ManualClock, ScriptedModel, call, reply
+from reverie.testing import ManualClock, ScriptedModel
 
 BUILD = "The build of room 3 runs at noon"
 FACT = "---\nname: {}\ndescription: {}\ntype: project\n---\n\n{}\n"
+
+
+def in_words(file: str, text: str) -> str:
+    return f'<memory file="{file}">\n{text}</memory>'
 
 
 @pytest.fixture
@@ -63,13 +67,7 @@ def test_an_untrusted_draft_does_not_overwrite_a_trusted_file(memory: Memory) ->
         {"role": "assistant", "content": "It is read."},
     ]
     draft = FACT.format("staging", said, said)
-    model = ScriptedModel(
-        [
-            reply(call("Read", "r1", file_path=str(path))),
-            reply(call("Write", "w1", file_path=str(path), content=draft)),
-            "Saved.",
-        ]
-    )
+    model = ScriptedModel([f'<read file="{path.name}"/>', in_words(path.name, draft)])
     (made,) = memory.learn(messages, model=model)
     assert made.outcome == "queued"
     assert path.read_bytes() == before
@@ -108,12 +106,7 @@ LISTS = {
 def test_what_only_a_tool_said_in_a_list_waits_for_review(memory: Memory, form: str) -> None:
     """Whatever the format of the list, and though the draft names the user's sentence."""
     draft = FACT.format("staging", TOLD, TOLD).replace("type:", f"from: {ASKED}\ntype:", 1)
-    model = ScriptedModel(
-        [
-            reply(call("Write", "w1", file_path=str(memory.folder / "staging.md"), content=draft)),
-            "Saved.",
-        ]
-    )
+    model = ScriptedModel([in_words("staging.md", draft)])
     messages = [{"role": "user", "content": ASKED}, *LISTS[form]]
     memory.learn([*messages, {"role": "assistant", "content": "Done."}], model=model)
     assert [(one.text, one.origin.trust) for one in memory.pending()] == [(TOLD, "untrusted")]

@@ -67,7 +67,7 @@ def test_the_core_asks_for_little(wheel: Path) -> None:
         "rich",
     ]
     assert set(told.get_all("Provides-Extra") or []) == {
-        *("anthropic", "openai", "semantic", "terminal"),
+        *("anthropic", "openai", "semantic", "onnx", "terminal"),
         *("proxy", "web", "mcp", "server", "team", "bridge", "fleet", "otel"),
         *("pydantic-ai", "langchain", "openai-agents", "claude-agent"),
     }

@@ -11,7 +11,7 @@ import pytest
 
 from reverie.settings import DEFAULTS
 from reverie.store import Project
-from reverie.testing import call, provider
+from reverie.testing import provider
 
 from .conftest import Run, assert_private
 
@@ -47,9 +47,7 @@ def past(tmp_path: Path) -> Path:
 @pytest.fixture
 def saving(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A model that saves one memory, then has nothing more to say."""
-    own = Project.at(project, home=home, environ={}, settings=DEFAULTS)
-    file = f"{own.memory_folder}/feedback_pnpm.md"
-    with provider([call("Write", file_path=file, content=RULE), "Saved."]) as served:
+    with provider([f'<memory file="feedback_pnpm.md">\n{RULE}</memory>']) as served:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", served.anthropic_url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "test")
         yield

@@ -230,7 +230,7 @@ class HistoryCache:
         known = self._pointer(index, one.key)
         times = max(known.times + by, 0)
         if by > 0:
-            known = KnownPointer(times, line, one.title, one.hook[:ALIKE])
+            known = KnownPointer(times, line, one.title, (one.hook or one.title)[:ALIKE])
         self._recent.pointers[index, one.key] = replace(known, times=times)
 
     # Answers
@@ -310,7 +310,8 @@ class HistoryCache:
         for one, line in _pointers(data):
             known = recent.pointers.setdefault((seen.key, one.key), KnownPointer())
             known.times += 1
-            known.line, known.title, known.about = line, one.title, one.hook[:ALIKE]
+            about = (one.hook or one.title)[:ALIKE]
+            known.line, known.title, known.about = line, one.title, about
         recent.indexes[seen.key] = KnownIndex(seen, data.count(b"\n"))
         self.keep()
 

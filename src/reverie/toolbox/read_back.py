@@ -270,8 +270,8 @@ READ_BACK = Tool(
     "ReadBack",
     "Reads back what left the conversation by its reference, such as r:abc123: a call with its "
     "whole result, a message, or a part of the conversation, pictures included. With query, only "
-    'the lines that have all its words, in any order and case; "in quotes" words stand as they '
-    "are. Lines keep their numbers; about 8,000 tokens come at once, and offset reads on.",
+    'the lines with all its words, in any order; "quoted" words as they stand. '
+    "About 8,000 tokens come at once; offset reads on.",
     {
         "type": "object",
         "properties": {
