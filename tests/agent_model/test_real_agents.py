@@ -107,6 +107,7 @@ def test_t1_one_small_request_and_no_trace(agent: Agent) -> None:
     (body,) = agent.bodies
     text = json.dumps(body)
     assert "MINE" not in text
+    assert "cache_control" not in text  # nothing would read it
     tools = {tool["name"] for tool in body["tools"]}  # codex cannot be told to leave these out
     assert tools <= (set() if agent.name == "cli:claude" else {"request_user_input", "apply_patch"})
     prompt = len(MARK) + len("hello")

@@ -218,3 +218,10 @@ def test_a_task_without_times_has_no_new_words(talk: Talk):
     request = talk.request(replace(talk.task(), times=()), talk.view)
     assert [block.type for block in answer_extraction(request)] == ["text"]
     assert isinstance(request.task, ExtractTask)
+
+
+async def test_a_name_does_not_end_inside_code(talk: Talk):
+    talk.say("From now on run the tests with `make unit`, plain pytest picks up slow ones.")
+    await talk.extract()
+    (entry,) = talk.entries
+    assert entry.name == "Run the tests with `make unit`"

@@ -105,7 +105,10 @@ def name_of(found: ExtractedFact) -> str:
         about = about[: cut.start()]
     if has_chinese(about):
         return about[:DENSE_NAME].strip("，,。 ")
-    words = about.split()[:NAME_WORDS]
+    every = about.split()
+    words = every[:NAME_WORDS]
+    while " ".join(words).count("`") % 2 and len(words) < len(every):
+        words.append(every[len(words)])  # code is named whole
     while len(words) > 1 and words[-1].lower().strip(",") in _LOOSE:
         words = words[:-1]
     short = " ".join(words).strip(" ,.:;")

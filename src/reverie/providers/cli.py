@@ -158,6 +158,7 @@ def child_environment(environ: Mapping[str, str], base_url: str) -> dict[str, st
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(CLI_AGENT.max_output),
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
+        "DISABLE_PROMPT_CACHING": "1",  # no run reads what another wrote, at twice the price
     }
 
 
