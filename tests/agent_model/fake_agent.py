@@ -47,8 +47,10 @@ def main() -> int:
         "from": started,
         "to": time.time(),
     }
-    with (HERE / "runs.jsonl").open("a") as log:
-        log.write(json.dumps(run) + "\n")
+    log = HERE / "runs.jsonl"
+    number = len(log.read_text().splitlines()) if log.exists() else 0
+    with log.open("a") as file:
+        file.write(json.dumps(run) + "\n")
     result = {
         "type": "result",
         "subtype": "success",
@@ -60,6 +62,7 @@ def main() -> int:
         "usage": {"input_tokens": 1_000, "output_tokens": 10},
         "modelUsage": {"claude-haiku-4-5": {}},
         **plan.get("result", {}),
+        **dict([("result", text) for text in plan.get("answers", [])[number : number + 1]]),
     }
     print(plan["out"] if "out" in plan else json.dumps(result))
     return int(plan.get("code", 0))

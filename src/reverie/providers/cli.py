@@ -84,8 +84,9 @@ OF_A_SESSION = (
 class AgentMeter(Protocol):
     """What is counted on disk, for all processes of a home; each is called in a thread."""
 
-    def begin(self, settings: Settings, usd: float) -> None:
-        """Count a run, and keep others waiting; raises where it may not start."""
+    def begin(self, settings: Settings, usd: float) -> float:
+        """Count a run of at most so much, and keep others waiting; what it may cost. Raises where
+        it may not start."""
         ...
 
     def end(self, usd: float | None, usage: Usage, error: ReverieError | None) -> None:
@@ -192,11 +193,11 @@ class CliModel:
         if not path or INSIDE in self.environ or not self.allowed():
             why = "it is not installed" if not path else "background work is switched off"
             raise NotAvailable(f"{self.name} cannot be asked: {why}", where=path)
-        await to_thread.run_sync(self.meter.begin, self.settings, CALL_USD)
+        most = await to_thread.run_sync(self.meter.begin, self.settings, CALL_USD)
         result = AgentResult("")
         error: ReverieError | None = ReverieError("the run was cut off", where=self.name)
         try:
-            result = await self._run(path, prompt)
+            result = await self._run(path, prompt, most)
             error = await to_thread.run_sync(self._error, result)
         except ReverieError as failed:
             error = failed
@@ -215,9 +216,9 @@ class CliModel:
         price = dollars(result.model or self.model, result.usage)
         return dollars(DEAREST, result.usage) if price is None else price
 
-    async def _run(self, path: str, prompt: bytes) -> AgentResult:
+    async def _run(self, path: str, prompt: bytes, most: float) -> AgentResult:
         with tempfile.TemporaryDirectory(prefix="reverie-") as folder:
-            asked = AgentCommand(self.model, Path(folder), self.base_url, self.environ)
+            asked = AgentCommand(self.model, Path(folder), self.base_url, self.environ, most)
             words = self.program.line(asked)
             work = tempfile.mkdtemp(dir=folder)
             line = programs.script(bound_child.__file__, str(os.getpid()), path, *words)
