@@ -11,7 +11,7 @@ from reverie import errors
 from reverie.settings import Settings
 from reverie.store.agent_ledger import DREAM_USD, HOUR, AgentLedger
 from reverie.transcript.records import Usage
-from tests.agent_model.place import FakeAgent
+from tests.agent_model.place import FakeAgent, Place
 from tests.agent_model.test_learning import PASSING, YES
 from tests.agent_model.test_shown import run
 from tests.api.talks import LEARNED
@@ -26,7 +26,7 @@ def agent(tmp_path: Path) -> FakeAgent:
     return FakeAgent(tmp_path, environ={**DUE})
 
 
-def shorter(place: FakeAgent, file: str, *, mail: str = "") -> str:
+def shorter(place: Place, file: str, *, mail: str = "") -> str:
     """A whole file without its last sentence."""
     path = next(place.home.glob(f"projects/*/memory/{file}"))
     text = path.read_text().replace(" The freeze ends on 2021-01-05.", mail)
@@ -121,7 +121,9 @@ def test_all_rounds_of_a_days_dream_have_one_price(tmp_path: Path) -> None:
 def test_a_person_may_name_it_for_a_dream_and_no_break_is_saved(agent: FakeAgent) -> None:
     """`reverie dream run --model cli:claude`; every `@` is broken on its way out alone."""
     kept = agent.memory.add(PARSER, name="Parser")
-    broken = shorter(agent, kept.file, mail=" The freeze ends on 2021-01-05. Ask ops@\u200bx.example.")
+    broken = shorter(
+        agent, kept.file, mail=" The freeze ends on 2021-01-05. Ask ops@\u200bx.example."
+    )
     agent.plan(answers=[broken])
     done = run(agent, "dream", "run", "--model", "cli:claude", "--project", str(agent.repo))
     assert done.exit_code == 0, done.output
