@@ -62,8 +62,9 @@ def main() -> int:
         "usage": {"input_tokens": 1_000, "output_tokens": 10},
         "modelUsage": {"claude-haiku-4-5": {}},
         **plan.get("result", {}),
-        **dict([("result", text) for text in plan.get("answers", [])[number : number + 1]]),
     }
+    if number < len(plan.get("answers", [])):
+        result["result"] = plan["answers"][number]
     print(plan["out"] if "out" in plan else json.dumps(result))
     return int(plan.get("code", 0))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ def learn(agent: FakeAgent, *names: str) -> None:
         agent.rest()
 
 
-def dreams(agent: FakeAgent) -> list[dict[str, object]]:
+def dreams(agent: FakeAgent) -> list[dict[str, Any]]:
     return [one for one in agent.runs if "## The files as they are" in one["prompt"]]
 
 
@@ -68,9 +69,8 @@ def test_a_dream_that_is_due_follows_what_was_learned_and_can_be_undone(agent: F
     assert "freeze" in agent.memory.get(kept.file).text
 
 
-def words(one: dict[str, object]) -> str:
+def words(one: dict[str, Any]) -> str:
     line = one["words"]
-    assert isinstance(line, list)
     return str(line[line.index("--max-budget-usd") + 1])
 
 

@@ -28,7 +28,7 @@ from reverie.errors import Held, InvalidInput, NotFound, ReverieError
 from reverie.light import dataclass
 from reverie.memory.tasks import TaskRun, dream_memory
 from reverie.memory.work import learn_session
-from reverie.providers.cli import CliModel, is_logged_in, parse_name
+from reverie.providers.cli import CliModel, agent_facts, parse_name
 from reverie.providers.cli_programs import INSIDE, PROGRAMS
 from reverie.providers.selection import AGENT, model_for
 from reverie.session.transfer import past_in
@@ -77,7 +77,9 @@ def background_name(project: Project) -> str:
         found = next((model for start, model in CHEAP.items() if key.startswith(start)), "")
         if found:
             return found
-    usable = (one for one in PROGRAMS.values() if is_logged_in(one, project.environ, settings))
+    usable = (
+        one for one in PROGRAMS.values() if agent_facts(one, project.environ, settings).usable
+    )
     return next((f"{AGENT}{one.name}" for one in usable), "")
 
 
@@ -130,8 +132,8 @@ def terms(settings: Settings) -> str:
         "What you and the agent said, without files and tool results, goes to the provider that "
         "your agent uses: about 3,000 tokens every few turns, at most "
         f"${settings.cli_daily_usd:.2f} a day by list price. Once a day it may tidy the memory, "
-        f"whose files are sent then, for at most ${DREAM_USD:.2f} of that. `reverie config set background_model "
-        "off` ends it."
+        f"whose files are sent then, for at most ${DREAM_USD:.2f} of that. "
+        "`reverie config set background_model off` ends it."
     )
 
 

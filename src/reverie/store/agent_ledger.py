@@ -66,8 +66,7 @@ class AgentState:
     dream_usd: float = 0.0  # of `usd`
     failures: int = 0  # in a row
     until: float = 0.0  # paused until then
-    error: str = ""  # the last one, and when
-    error_at: float = 0.0
+    error: str = ""  # the last one
     success_at: float = 0.0
     untold: bool = False  # a pause that nobody was told of
 
@@ -97,7 +96,7 @@ class AgentLedger:
         except (ValueError, TypeError, AttributeError) as error:
             where, do = str(self._root / STATE), "Remove it: counting starts over"
             raise StoreError("What was counted cannot be read", where=where, do=do) from error
-        none = {name: 0 for name in ("calls", "usd", "tokens", "dreams", "dream_usd")}
+        none = dict.fromkeys(("calls", "usd", "tokens", "dreams", "dream_usd"), 0)
         return known if known.day == today else replace(known, day=today, **none)
 
     def begin(self, settings: Settings, usd: float) -> float:
@@ -190,5 +189,5 @@ def _failed(state: AgentState, error: ReverieError, now: float) -> AgentState:
     pause = next((seconds for kind, seconds in PAUSES if isinstance(error, kind)), 0.0)
     if not pause and failures >= FAILURES:
         pause = AFTER_FAILURES
-    known = replace(state, failures=failures, error=str(error), error_at=now)
+    known = replace(state, failures=failures, error=str(error))
     return replace(known, until=now + pause, untold=True) if pause else known

@@ -307,9 +307,7 @@ def _noted(memories: MemoryStore) -> Iterator[dict[str, Any]]:
                     yield cast("dict[str, Any]", value)
 
 
-def _note(
-    memories: MemoryStore, past: PastSession, last: str, by_rules: bool, now: float
-) -> None:
+def _note(memories: MemoryStore, past: PastSession, last: str, by_rules: bool, now: float) -> None:
     known = {"session": past.session, "last": last, "at": round(now)}
     line = dump({**known, "rules": True} if by_rules else known)
     memories.beside.append_line(LEARNED, line.encode())
