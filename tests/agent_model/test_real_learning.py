@@ -202,7 +202,7 @@ def test_twenty_sessions_that_end_in_a_minute_are_each_learned_from_once(
     provider: tuple[Provider, str], tmp_path: Path
 ) -> None:
     served, url = provider
-    place = placed(tmp_path, VERSIONS[0], url)
+    place = placed(tmp_path, VERSIONS[0], url, REVERIE_FLAG_DREAM="0")
     served.seconds = 0.3
     talks = [place.transcript(f"s{n}", f"{PASSING} That is for part {n}.") for n in range(20)]
     with ThreadPoolExecutor(4) as pool:
