@@ -172,8 +172,14 @@ class LoopThread:
         threading.Thread(target=self._run, name=name, daemon=daemon).start()
 
     def _run(self) -> None:
+        import asyncio
+
         try:
             self.loop.run_forever()
+            self.loop.run_until_complete(asyncio.sleep(0))  # what was handed in just now starts
+            for task in (left := asyncio.all_tasks(self.loop)):
+                task.cancel()
+            self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         finally:
             self.loop.close()
 
@@ -181,7 +187,11 @@ class LoopThread:
         """Run work there; what it gives is for any thread to wait for."""
         import asyncio
 
-        return asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self.loop)
+        except RuntimeError:  # the loop has ended
+            work.close()
+            raise
 
     async def do(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for work there from another event loop; cancelled, it is cancelled too."""

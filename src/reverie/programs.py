@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 __all__ = [
     "DEVNULL", "PIPE", "STDOUT", "CompletedProcess", "Popen", "TimeoutExpired",
-    "python", "run", "script", "start", "start_async",
+    "detach", "python", "run", "script", "start", "start_async",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
     from anyio.abc import Process
 
 Line = Sequence[str]
+_DETACH = '"$@" </dev/null >/dev/null 2>&1 &'
+_DETACH_SECONDS = 10.0
 
 
 def python(module: str, *words: str) -> list[str]:
@@ -72,6 +74,13 @@ def run(
             process.kill()
             raise
     return CompletedProcess(process.args, process.returncode, out, errors)
+
+
+def detach(line: Line, environ: Mapping[str, str]) -> None:
+    """Start a program in a session of its own, through a shell that ends at once: it is nobody's
+    child, outlives whoever started it and leaves no zombie."""
+    shell = ["/bin/sh", "-c", _DETACH, "sh", *_resolved(line, environ)]
+    run(shell, environ, "/", seconds=_DETACH_SECONDS, start_new_session=True)
 
 
 def _options(

@@ -47,9 +47,11 @@ async def test_a_part_tells_what_changed_failed_passed_and_was_left_open():
     (head, *state) = parts[0].pieces[-1].block.text.split("\n")
     edit, run = reference("e2"), reference("b1")
     assert head.startswith("[folded ")
-    assert state[:4] == [
+    edited = f"Edit cache.py (String to replace not found in file) {edit} 00:16 (2)"
+    assert state[:5] == [
         "Changed: in /srv/app/src: cache.py; in /srv/app/doc: new.md.",
-        f"Failed: Edit cache.py {edit} 00:16 (2), Bash pytest tests/ {run} 00:16.",
+        "Not committed by then: no commit seen.",
+        f"Failed: {edited}, Bash pytest tests/ (Exit code 1: E KeyError: 'size') {run} 00:16.",
         f"Last test runs: pytest tests/ failed: 6 failed, 16 passed in 2.10s {run} 00:16.",
         "Asked and not answered: Which tests cover it?.",
     ]
@@ -70,35 +72,96 @@ async def test_what_failed_and_went_well_later_says_so_and_each_command_has_its_
     ran = [
         ("b1", "make test", "Exit code 2\n3 failed, 1 passed", True),
         ("b2", "make lint 2>&1 | tail -3", "src ok\n0 issues.", False),
+        ("b6", "npm test | tail -3", "x ok\nTests:  2 failed, 5 passed", False),  # piped
+        ("b7", "go test ./...", "ok  \ta/b\t0.1s\nok  \ta/c\t(cached)", False),
         ("b3", "make test", "4 passed", False),
         ("b4", "git commit -m x", "[main 1a2b3c4] Keep the size\n 1 file changed", False),
         ("b5", "git push", "To host:x.git\n   0b2b3c4..1a2b3c4  main -> main", False),
     ]
-    for ident, command, text, bad in ran:
-        await going.answer((call("Bash", ident, command=command),))
-        await going.add(tool_result(ident, text, failed=bad), origin="tool")
-    await going.rounds(["more " * 100] * 40, "go on")
-    part = next(s for s in going.seals() if s.reason == FOLDED).by[0].blocks[-1].text
-    assert "Failed: Bash make test later ok.\n" in part
-    runs = f"make lint passed: 0 issues. {reference('b2')} 00:16; make test passed: 4 passed"
-    assert f"Last test runs: {runs} {reference('b3')} 00:16.\n" in part
+    part = await folded_commands(going, ran)
+    npm = f"Bash npm test (Tests: 2 failed 5 passed) {reference('b6')} 00:16"
+    assert f"Failed: Bash make test (Exit code 2: 3 failed 1 passed) later ok, {npm}.\n" in part
+    assert f"go test ./... passed: 2 packages ok {reference('b7')} 00:16; " in part
+    assert f"make test passed: 4 passed {reference('b3')} 00:16.\n" in part
     pushed = "pushed 0b2b3c4..1a2b3c4 to main"
     assert f"Commits and pushes: commit 1a2b3c4 on main: Keep the size; {pushed}.\n" in part
 
 
-async def test_an_answer_that_the_user_chose_from_keeps_its_list():
+async def folded_commands(going: Running, ran: list[tuple[str, str, str, bool]]) -> str:
+    """The part in which these commands fold."""
+    for ident, command, text, bad in ran:
+        await going.answer((call("Bash", ident, command=command),))
+        await going.add(tool_result(ident, text, failed=bad), origin="tool")
+    await going.rounds(["more " * 100] * 40, "go on")
+    return next(s for s in going.seals() if s.reason == FOLDED).by[0].blocks[-1].text
+
+
+async def test_success_of_another_file_or_command_is_not_a_later_ok():
+    going = Running(SMALL)
+    await going.add(text_block("go"))
+    for folder, failed in (("one", True), ("two", False)):
+        await going.answer((call("Read", folder, file_path=f"/srv/{folder}/x.go"),))
+        await going.add(tool_result(folder, "File does not exist.", failed=failed), origin="tool")
+    test = "go test ./cmd/some/long/package/path/cli -run "
+    ran = [("b1", f"{test}TestA", "Exit code 1\n--- FAIL: TestA", True)]
+    part = await folded_commands(going, [*ran, ("b2", f"{test}TestB", "ok  \tcli\t0.1s", False)])
+    assert "Failed: Read x.go (File does not exist) r:" in part
+    assert "(Exit code 1: --- FAIL: TestA) r:" in part
+    assert "later ok" not in part
+
+
+async def test_a_part_tells_what_is_not_committed_and_not_pushed():
+    going = Running(SMALL)
+    await going.add(text_block("go"))
+    for n, name in enumerate(("old.py", "new.py")):
+        await going.answer((call("Edit", f"e{n}", file_path=f"/srv/{name}", new_string="b"),))
+        await going.add(tool_result(f"e{n}", "updated"), origin="tool")
+        if name == "old.py":
+            await going.answer((call("Bash", "c1", command="git commit -m x"),))
+            await going.add(result("c1", "[main 1a2b3c4] Keep the size"), origin="tool")
+    status = "On branch main\nYour branch is ahead of 'origin/main' by 2 commits.\n  (use git)"
+    notes = "## Notes...\nfix 3 failing tests"
+    ran = [("s1", "git status", status, False), ("s2", "git log | head", notes, False)]
+    part = await folded_commands(going, ran)
+    assert "Not committed by then: new.py.\n" in part
+    commit = "commit 1a2b3c4 on main: Keep the size; status: ahead of origin by 2 commits"
+    assert f"Commits and pushes: {commit}; no push seen after it.\n" in part
+    assert "Failed" not in part
+    assert "Last test runs" not in part
+
+
+async def test_a_part_keeps_what_was_said_before_a_change_and_after_a_failure():
+    going = Running(SMALL)
+    await going.add(text_block("go"))
+    said = [
+        ("I'll look at the files of the plan first.", "Read", {"file_path": "/a.py"}, False),
+        ("Older words on the very same file.", "Edit", {"file_path": "/b.py"}, False),
+        ("I'll skip the commit and write it to a file.", "Edit", {"file_path": "/b.py"}, True),
+        ("The lock is stale, so let me remove it.", "Bash", {"command": "rm .lock"}, False),
+        ("Let me look.", "Edit", {"file_path": "/c.py"}, False),
+    ]
+    for n, (text, tool, given, failed) in enumerate(said):
+        written = {"new_string": "b"} if tool == "Edit" else {}
+        await going.answer((text_block(text), call(tool, f"t{n}", **given, **written)))
+        await going.add(tool_result(f"t{n}", "fatal: locked", failed=failed), origin="tool")
+    part = await folded_commands(going, [])
+    kept = [line for line in part.split("\n") if line.startswith("- ")]
+    assert kept == [f"- {said[n][0]}" for n in (2, 3)]
+
+
+async def test_a_cut_answer_keeps_its_list():
     options = [f"{n}. Option {n} with engine_{n}: " + "for a reason " * 20 for n in range(1, 4)]
     answer = "There are three ways.\n\n" + "\n".join(options) + "\n\nWhich one?"
-    longer = "we have to see the others too " * 7
-    for reply, kept in (("do 2", True), (f"{longer} let us do 2", True), (longer, False)):
-        going = Running(SMALL)
-        await going.add(text_block("How?"))
-        await going.answer((text_block(answer),))
-        await going.rounds(["more " * 100] * 20, reply)
-        await going.rounds(["more " * 100] * 40, "go on with the others and tell me then")
-        text = going.text()
-        assert ("2. Option 2 with engine_2" in text) == kept
-        assert "Which one?" in text
+    going = Running(SMALL)
+    await going.add(text_block("How?"))
+    await going.answer((text_block(answer),))
+    await going.rounds(["more " * 100] * 20, "we have to see the others too " * 7)
+    await going.rounds(["more " * 100] * 40, "go on with the others and tell me then")
+    text = going.text()
+    assert answer not in text
+    assert all(f"{n}. Option {n} with engine_{n}: for a reason" in text for n in range(1, 4))
+    assert "There are three ways." in text
+    assert "Which one?" in text
 
 
 async def test_joined_parts_keep_the_references_of_their_calls():
@@ -111,7 +174,7 @@ async def test_joined_parts_keep_the_references_of_their_calls():
             await going.add(result(ident, "updated " * 40), origin="tool")
         await going.rounds(["more " * 100] * 6, "go on")
     first = next(i for i in going.view.items if i.reason == FOLDED).pieces[-1].block.text
-    assert "\n/srv/app/src/one.py r:" in first
+    assert "\n/srv/app/src/one.py *r:" in first
     assert " older)\n" in first
 
 
@@ -124,7 +187,7 @@ async def test_lines_on_a_line_are_the_newest_and_failures_are_marked():
         await going.add(tool_result(f"e{n}", text, failed=n == 8), origin="tool")
     await going.rounds(["more " * 100] * 40, "go on")
     part = next(s for s in going.seals() if s.reason == FOLDED)
-    newest = " ".join(reference(f"e{n}") for n in (6, 7))
+    newest = " ".join(f"*{reference(f'e{n}')}" for n in (6, 7))
     assert f"/a.py {newest} !{reference('e8')} (6 older)" in part.by[0].blocks[-1].text
 
 
@@ -149,14 +212,39 @@ def test_a_failed_call_keeps_its_code_and_the_telling_lines(text: str, lines: li
 
 
 def test_an_answer_keeps_its_beginning_and_its_end_between_words():
-    from reverie.layers import shorten
+    from reverie.layers import excerpt
 
     text = "It is done in " + "many words " * 100 + "Shall I remove attribution_cache.go as well?"
-    shown = shorten(text, 300)
+    shown = excerpt(text, 300)
     assert shown.startswith("It is done in many words")
     assert shown.endswith(" Shall I remove attribution_cache.go as well?")
     assert len(shown) <= 303
     assert all(word in {*text.split(), "…"} for word in shown.split())
+
+
+def test_an_excerpt_has_ends_items_and_headings_with_what_is_under_them():
+    from reverie.layers import excerpt
+
+    items = [f"{n}. tool_{n} – checks the part {n} of it, {'and more ' * 30}" for n in range(1, 6)]
+    code = "```\n" + "x = 1\n" * 200 + "```"
+    text = "\n".join(
+        [
+            "All is done. It took a while.",
+            "## Cause",
+            "",
+            "The cache was stale.",
+            code,
+            *items,
+            "Go on?",
+        ]
+    )
+    first, cause, *listed, last = excerpt(text, 300).split("\n")
+    assert (first, cause, last) == ("All is done. …", "Cause: The cache was stale. …", "Go on?")
+    for n, line in enumerate(listed, 1):
+        assert line.startswith(f"{n}. tool_{n} – checks the part {n} of it")
+        assert len(line) < 120
+    assert len(listed) == 5
+    assert len(excerpt("# " + "long " * 9_000 + "\n" + "a:\n" * 9_000, 300)) < 900
 
 
 async def test_the_sealed_part_is_bounded_at_any_length():

@@ -289,6 +289,22 @@ def test_what_the_named_person_says_counts_more() -> None:
     assert found[4] > found[0]
 
 
+def test_a_long_reply_scores_by_its_best_passage_and_not_by_words_all_over_it() -> None:
+    filler = " ".join(f"filler{n} padding{n} stuffing{n}" for n in range(20))
+    said = turns(
+        ("assistant", f"The kayak. {filler} The trailer. {filler} The permit. {filler}"),
+        *[("", "")] * 3,
+        ("assistant", f"{filler} {filler} The kayak trailer needs a permit. {filler}"),
+    )
+    weighed = QueryTerms.of(Query.of("kayak trailer permit", NOW), 50, lambda _: 2)
+    amounts = {n: count_terms(turn, weighed, whole=False) for n, turn in said.items()}
+    assert [sum(amounts[n].values()) for n in (0, 4)] == [1, 3]
+    scattered, close = (
+        score_turn(n, said, amounts, weighed, 6.0, 0.0, frozenset())[0] for n in (0, 4)
+    )
+    assert close > 2 * scattered
+
+
 def test_a_transcript_is_turns_without_our_own_echo() -> None:
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "three tests passed"}
     records = [

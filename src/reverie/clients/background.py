@@ -49,8 +49,6 @@ IDLE = 240.0
 """Seconds after which a session's turns are due, however few they are."""
 DAY = 86_400.0
 MAX_NOTE = 65_536
-DETACH = '"$@" </dev/null >/dev/null 2>&1 &'
-START_SECONDS = 10.0
 CLIENTS = {"claude": ("claude-code", "anthropic", ""), "codex": ("codex", "openai", "/v1")}
 ADDRESSES = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
 CHEAP = {"ANTHROPIC": "anthropic:claude-haiku-4-5", "OPENAI": "openai:gpt-5"}
@@ -205,11 +203,9 @@ def note_turn(project: Project, transcript: Path, session: str, *, ended: bool =
 
 
 def _start_worker(project: Project) -> None:
-    """Start it in a session of its own, through a shell that ends at once: it is nobody's child,
-    so that it outlives a hook and leaves no zombie to a proxy."""
+    """Start it as nobody's child, so that it outlives a hook."""
     given = {**project.environ, "REVERIE_HOME": str(project.home)}
-    line = ["/bin/sh", "-c", DETACH, "sh", *programs.python(__name__)]
-    programs.run(line, given, "/", seconds=START_SECONDS, start_new_session=True)
+    programs.detach(programs.python(__name__), given)
 
 
 def _worker_lock(home: Path) -> FileLock:

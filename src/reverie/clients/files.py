@@ -13,12 +13,12 @@ import contextlib
 import json
 import os
 import stat
-import subprocess
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from reverie import programs
 from reverie.clients import install as plans
 from reverie.clients.install import (
     CLIENTS,
@@ -30,6 +30,7 @@ from reverie.clients.install import (
 )
 from reverie.clients.proxy_address import (
     PORT,
+    STATUS_SECONDS,
     ProxyAddress,
     forget_token,
     gateways,
@@ -82,7 +83,7 @@ class ClientSettings:
         record = self.record(name)
         path = _target(Path(record["file"]) if record else self._file(client))
         old = _read(path)
-        _check_uncommitted(path, address)
+        _check_uncommitted(path, address, self.project.environ)
         with _with_file_name(path):
             bare, made = old, _missing(path)
             if record:
@@ -269,13 +270,17 @@ def _target(path: Path) -> Path:
     return real
 
 
-def _check_uncommitted(path: Path, address: ProxyAddress) -> None:
+def _check_uncommitted(path: Path, address: ProxyAddress, environ: Mapping[str, str]) -> None:
     """Refuse to write the proxy's token into a file that git would commit."""
     if not any((folder / ".git").exists() for folder in path.parents):
         return
-    git = ["git", "-C", str(next(one for one in path.parents if one.is_dir()))]
-    ignored = subprocess.run([*git, "check-ignore", "-q", str(path)], check=False)
-    if ignored.returncode:
+    folder = next(one for one in path.parents if one.is_dir())
+    line = ["git", "check-ignore", "-q", str(path)]
+    try:
+        ignored = programs.run(line, environ, folder, seconds=STATUS_SECONDS).returncode == 0
+    except (OSError, programs.TimeoutExpired):
+        ignored = False
+    if not ignored:
         what = "This file is in a git repository, and the proxy's address holds its token"
         do = "Let git ignore the file, or set the client's base URL in your shell: `reverie proxy` "
         raise PathRefused(what, where=str(path), do=f"{do}prints it (port {address.port})")

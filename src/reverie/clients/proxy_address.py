@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import secrets
-import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from reverie import programs
 from reverie.errors import InvalidInput, NotFound, StoreError
 from reverie.store.files import Changed, Folder
 
@@ -157,24 +155,16 @@ def _codex_login(environ: Mapping[str, str], folder: Path) -> str:
     """Return what makes the token of Codex useless at the proxy, by Codex's own word: the file that
     holds it is not read."""
     remedy = "(`codex login --with-api-key` sets a key)"
-    program = shutil.which("codex", path=environ.get("PATH", os.defpath))
-    if program is None:
+    given = {**environ, "CODEX_HOME": str(folder)}
+    line = ["codex", "login", "status"]
+    try:
+        found = programs.run(line, given, "/", seconds=STATUS_SECONDS)
+    except FileNotFoundError:
         asked = "a login that cannot be checked: codex is not on PATH"
         return asked if (folder / "auth.json").exists() else ""
-    try:
-        found = subprocess.run(
-            [program, "login", "status"],
-            env={**environ, "CODEX_HOME": str(folder)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=STATUS_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except (OSError, programs.TimeoutExpired) as error:
         return f"a login that cannot be checked: `codex login status`: {type(error).__name__}"
-    told = found.stdout + found.stderr
+    told = (found.stdout + found.stderr).decode("utf-8", "replace")
     if found.returncode or _API_KEY.search(told):
         return ""  # none yet, or a key
     by = "ChatGPT" if "chatgpt" in told.lower() else "an account"

@@ -6,15 +6,14 @@ missing when a session begins; a systemd user unit keeps one running. Nothing he
 
 from __future__ import annotations
 
-import os
 import shlex
-import sys
 import time
 
+from reverie import programs
 from reverie.clients.files import ClientSettings
 from reverie.clients.proxy_address import PORT, ProxyAddress, known_token, proxy_status
 
-COMMAND = (sys.executable, "-m", "reverie.apps.cli", "proxy")
+COMMAND = programs.python("reverie.apps.cli", "proxy")
 START_SECONDS = 3.0
 LOOK_SECONDS = 0.1
 WITHOUT = {
@@ -53,11 +52,8 @@ def start_missing(clients: ClientSettings, name: str) -> bool:
     if proxy_status(address) is not None:
         return True
     options = () if port == PORT else ("--port", str(port))
-    silent = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0)]
-    silent += [(os.POSIX_SPAWN_DUP2, 0, one) for one in (1, 2)]
     given = {**clients.project.environ, "REVERIE_HOME": str(clients.project.home)}
-    line = [*COMMAND, *options]
-    os.posix_spawn(line[0], line, given, file_actions=silent, setsid=True)
+    programs.detach([*COMMAND, *options], given)
     until = time.monotonic() + START_SECONDS
     while time.monotonic() < until:
         time.sleep(LOOK_SECONDS)

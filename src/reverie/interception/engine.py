@@ -475,6 +475,8 @@ class InterceptionEngine:
         if out.shadow is None or out.asked is None:
             return
         await anyio.sleep(self.rules.rest)
+        if out.shadow.closes:
+            return
         work = out.shadow.do(partial(out.shadow.end_turn, out.asked))
         _, error = await alone(work, None)
         if error:

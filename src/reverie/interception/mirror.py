@@ -139,6 +139,7 @@ class MirrorSession:
         self._calls: tuple[str, ...] = ()  # of the newest answer
         self._over = False  # the newest answer ended a turn, and nobody has said so yet
         self.uses = 0  # requests on their way
+        self.closes = False  # and ends its turn by itself
 
     async def do(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run work in the session's loop, and wait for it; one such call at a time."""
@@ -159,6 +160,7 @@ class MirrorSession:
 
     def close(self) -> Future[None]:
         """Begin to close it, after what it still has to do; the loop ends with it."""
+        self.closes = True
         closing = self._loop.start(self._closed())
         closing.add_done_callback(lambda _: self._loop.stop())
         return closing

@@ -39,7 +39,8 @@ __getattr__ = offered(
     __name__,
     {
         "collapse": "explanation price_collapse seal",
-        "collapse.lines": "FOLDED PASTE SAID SEALED seal_lines shorten",
+        "collapse.excerpts": "excerpt",
+        "collapse.lines": "FOLDED PASTE SAID SEALED seal_lines",
         "compaction.summary": "CompactionFailed read stand",
         "custom": "Layer Record View World attach before_a_request clear replace store",
         "microcompaction": "CLEARED COMPACTABLE SNIPPED by_cache_edit by_time context_management "

@@ -1,12 +1,12 @@
 from reverie.layers.collapse import explanation as explanation
 from reverie.layers.collapse import price_collapse as price_collapse
 from reverie.layers.collapse import seal as seal
+from reverie.layers.collapse.excerpts import excerpt as excerpt
 from reverie.layers.collapse.lines import FOLDED as FOLDED
 from reverie.layers.collapse.lines import PASTE as PASTE
 from reverie.layers.collapse.lines import SAID as SAID
 from reverie.layers.collapse.lines import SEALED as SEALED
 from reverie.layers.collapse.lines import seal_lines as seal_lines
-from reverie.layers.collapse.lines import shorten as shorten
 from reverie.layers.compaction.summary import CompactionFailed as CompactionFailed
 from reverie.layers.compaction.summary import read as read
 from reverie.layers.compaction.summary import stand as stand

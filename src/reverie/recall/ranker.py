@@ -10,8 +10,8 @@ how often for its length, and how often two of the query's neighbours stand clos
 turn scores by its own terms and, fading, those of the turns around it. Of people who talk with one
 another the turn behind a question scores by that question; what the named person says counts more,
 and a question less than an answer. With an assistant nearly all that a user says is a request, and
-an answer goes on for long: there a question is as good as any turn, a turn is as long as itself,
-and a long one lends its neighbours little. Age and type only break ties.
+an answer goes on for long: there a question is as good as any turn, and a turn scores, and lends
+its neighbours, the few words in a row that answer best. Age and type only break ties.
 
 The score is divided by the root of what the query's terms weigh, found or not, so that scores of
 different queries can be compared. Whether a memory is clearly about a message is another question,
@@ -23,7 +23,7 @@ Pure arithmetic over numbers and words; nothing here knows where they are stored
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import field
 from itertools import accumulate
@@ -312,6 +312,7 @@ _SESSION_RISE, _SESSION_LENGTH = 0.3, 0.9
 _TURN_DATED = 6.3
 _SPEAKER, _FIRST, _LONG = 0.5, 0.1, 0.05
 _TURN_MEANING = 4.0
+PASSAGE = 12  # terms of a turn with an assistant that count: a sentence or two
 _REPLY, _BEST = 0.8, 10  # four in five things that are asked for were said by people
 
 
@@ -373,12 +374,8 @@ def score_turn(
     talk = _CHAT if alone and turn.speaker in ROLES else _PEOPLE
     amounts, size = _window(place, turns, counts, length, talk)
     over = _TURN_RISE * (1 - _TURN_LENGTH + _TURN_LENGTH * size)
-    words = covered = 0.0
-    for n, amount in amounts.items():
-        weight = terms.all[n].weight
-        words += weight * amount * (_TURN_RISE + 1) / (amount + over)
-        covered += weight * min(amount, 1.0)
-    words *= 1 - _COVER + _COVER * covered / terms.scale**2
+    covered = sum([terms.weights[n] * min(amount, 1.0) for n, amount in amounts.items()])
+    words = _worth(amounts, terms, over) * (1 - _COVER + _COVER * covered / terms.scale**2)
     around = talk.session * session
     dated = _TURN_DATED * closeness(turn.at, terms.query.dates, terms.query.months)
     factor = (1 + _SPEAKER * (turn.speaker in speakers)) * (1 - talk.question * turn.asks)
@@ -402,19 +399,20 @@ def _window(
     """How often each term stands in a turn and, fading, around it; and how long that all is,
     against what is usual."""
     amounts = dict(counts.get(place, {}))
-    own = size = float(turns[place].words.count(" ") + 1)
+    most = PASSAGE if talk.lends else math.inf
+    own = size = min(turns[place].words.count(" ") + 1.0, most)
+    mean = min(length or 1.0, most)
     for step, weight in AROUND:
         other = turns.get(place + step)
         if other is None:
             continue
-        long = other.words.count(" ") + 1
+        long = min(other.words.count(" ") + 1, most)
         size += weight * long
         share = weight * talk.asked if step == -1 and other.ends_asking else weight
         if talk.lends:
-            share *= min(1.0, talk.lends * length / long)
+            share *= min(1.0, talk.lends * mean / long)
         for n, amount in counts.get(place + step, {}).items():
             amounts[n] = amounts.get(n, 0.0) + share * amount
-    mean = length or 1.0
     if talk.lends:
         return amounts, own / mean
     return amounts, size / (mean * (1 + sum(weight for _, weight in AROUND)))
@@ -430,9 +428,24 @@ def reply_factor(said: Sequence[float], replies: Sequence[float]) -> float:
     return _REPLY * mean / other
 
 
-def count_terms(turn: RankedTurn, terms: QueryTerms) -> dict[int, float]:
-    """How often a turn has each term of a query."""
+def count_terms(turn: RankedTurn, terms: QueryTerms, *, whole: bool = True) -> dict[int, float]:
+    """How often a turn has each term of a query: all of it, or the passage that has most."""
+    places = sorted(_places(turn.words, terms))
+    if whole or turn.words.count(" ") < PASSAGE:
+        return _sum_terms(places)
+    at = [turn.words.count(" ", 0, place) for place, _, _ in places]
+    passages = [_sum_terms(places[n : bisect_left(at, at[n] + PASSAGE)]) for n in range(len(at))]
+    return max(passages, key=lambda one: _worth(one, terms, _TURN_RISE)) if at else {}
+
+
+def _sum_terms(places: Iterable[tuple[int, int, float]]) -> dict[int, float]:
     found: dict[int, float] = {}
-    for _, term, amount in _places(turn.words, terms):
+    for _, term, amount in places:
         found[term] = found.get(term, 0.0) + amount
     return found
+
+
+def _worth(amounts: Mapping[int, float], terms: QueryTerms, over: float) -> float:
+    """What so much of each term is worth in a turn; `over` is where more of one counts half."""
+    found = amounts.items()
+    return sum([terms.weights[n] * part * (_TURN_RISE + 1) / (part + over) for n, part in found])

@@ -53,11 +53,9 @@ INTRO = (
     "<user> is what the user said, word for word; <assistant> an answer of yours, - what you said "
     "beside a call; > a tool call of yours with its reference, under it = how it ended, ! an "
     "error, then names from it. A command without ! ended without an error code. A [folded] part "
-    "tells what was changed, what failed (newest reference, when, how often; or that it went well "
-    "later), the last test runs, commits and pushes in their order and what nobody answered, then "
-    "what was said, then files and commands with their newest references (! failed); the reference "
-    "at its head gives its rounds whole. In a very long session <user r:…> is the beginning of "
-    "older words and every order in them. "
+    "tells what was changed, what failed (why, newest reference, when, how often; or that it went "
+    "well later), the last test runs, commits and pushes in their order, then what was said, then "
+    "files and commands; the reference at its head gives its rounds whole. "
 )
 REST = (
     " Use it before you rely on what a line leaves out. Behind the last [end] the conversation "

@@ -6,26 +6,23 @@ are many the older ones join into one. Each part has a reference of its own that
 rounds. So the whole stays bounded at any length.
 
 Everything is made from the transcript, never from lines, and each fold is one announced move. The
-answer that the user replied to last is whole, and one that they chose from keeps its list. The
+answer that the user replied to last is whole, of others an excerpt with their lists is kept. The
 user's words stay verbatim while the session is not very long; then the newest do, and every order,
 and of older words the beginning.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from reverie.layers.collapse.excerpts import clause, told_apart
 from reverie.layers.collapse.lines import (
     FOLDED,
     PASTE,
-    counted,
     frame_lines,
     of_assistant,
     said_lines,
-    shorten,
     texts,
-    told_apart,
 )
 from reverie.layers.collapse.state import PartState, words_of
 from reverie.settings.catalog import Settings
@@ -40,14 +37,12 @@ from reverie.transcript.view import View
 PARTS_SHARE = 2  # newer parts may have this part of what lines may have; then they join
 FOLDED_SAID = 300  # characters of an answer in a part
 JOINED_SAID = 160  # the same once parts are joined
-PICK = 12  # words of a reply to an answer that keeps its list for it
-REPLY = 40  # the same where the answer ends in a question
-_MARKER = re.compile(r"\b(?:[1-9]\d?|[A-Z])\b")  # how people name an item
 VERBATIM_SESSION = 250_000  # tokens of a session in which all words of the user stay verbatim
 VERBATIM_WORDS = 6_000  # tokens of the newest that do in a longer one
 BEGINNING = 200  # characters of older words
 SHORTENED = 2_000  # tokens of what is shortened in joined parts, at most
 LEAST_SHORTENED = 1_000  # of it that there is room for where all words of the user stay verbatim
+SHORT_WORDS = "[<user r:…> is the beginning of the user's words, and every order in them]"
 SEALED_TOKENS = 14_000  # of all that is sealed: lines, parts and these
 
 
@@ -116,9 +111,7 @@ def joined_text(view: View, entries: Sequence[Entry], settings: Settings) -> str
     room = (SEALED_TOKENS - others) * bytes_per_token - _length([*said.values(), [state], calls])
     least = 0 if whole is not None else LEAST_SHORTENED * bytes_per_token
     room, left_out = max(least, min(room, SHORTENED * bytes_per_token)), 0
-    # what the user chose from comes first: their choice says nothing without it
-    first = [entry for entry in entries if entry.id in part.picked]
-    for entry in (*reversed(first), *reversed(entries)):
+    for entry in reversed(entries):
         if entry.id in said:
             continue
         user = isinstance(entry.record, UserMessage)
@@ -129,6 +122,7 @@ def joined_text(view: View, entries: Sequence[Entry], settings: Settings) -> str
             lines = part.orders(entry)
         said[entry.id] = lines
     told = [f"[{left_out:,} older messages: by the reference of this part]"] if left_out else []
+    told += [SHORT_WORDS] if whole is not None else []
     spoken = [line for entry in entries for line in said[entry.id]]
     return "\n".join(filter(None, [state, *told, *spoken, *calls]))
 
@@ -164,7 +158,6 @@ class _Part(PartState):
     def __init__(self, view: View, entries: Sequence[Entry], *, joined: bool = False) -> None:
         super().__init__(view, entries, joined=joined)
         self.newest = replied_to(view)
-        self.picked = _picked_from(view, entries)
 
     def said(self, entry: Entry, limit: int, bytes_per_token: int) -> list[str]:
         """What was said in a message: the user's words, an answer up to its limit."""
@@ -173,9 +166,9 @@ class _Part(PartState):
             return [line for b in record.blocks for line in self._user(b, entry, bytes_per_token)]
         text = texts(record.blocks) if isinstance(record, AssistantMessage) else ""
         if not text or (self.made.get(entry.id) and entry.id != self.newest):
-            return []
+            return [f"- {self.beside[entry.id]}"] if entry.id in self.beside else []
         most = None if entry.id == self.newest else limit
-        return [of_assistant(text, reference(entry.id), most, items=entry.id in self.picked)]
+        return [of_assistant(text, reference(entry.id), most)]
 
     def _user(self, block: Block, entry: Entry, bytes_per_token: int) -> Iterator[str]:
         record = entry.record
@@ -184,7 +177,7 @@ class _Part(PartState):
             text = text_of(block.value.get("content"))
             if claude_code.quotes_user(text):
                 mark = "!" if block.call in self.bad else "="
-                yield f"{mark} {told_apart(shorten(text, 4 * PASTE))} {reference(block.call)}"
+                yield f"{mark} {told_apart(clause(text, 4 * PASTE))} {reference(block.call)}"
         elif record.origin != "interrupted" and (not self.joined or words_of(entry)):  # no notices
             yield from said_lines(block, record.origin, entry.id, bytes_per_token)
 
@@ -200,29 +193,6 @@ class _Part(PartState):
     def orders(self, entry: Entry) -> list[str]:
         found = binding(words_of(entry))
         return [f"<user {reference(entry.id)}>… {' … '.join(found)}</user>"] if found else []
-
-
-def _picked_from(view: View, entries: Sequence[Entry]) -> set[str]:
-    """Answers that the user's next words choose from. What they mean stands in its list."""
-    out: set[str] = set()
-    answer, text = "", ""
-    for entry in view.entries.since(view.entries.place(entries[0].id) or 0) if entries else ():
-        if isinstance(entry.record, AssistantMessage):
-            if said := texts(entry.record.blocks):
-                answer, text = entry.id, said
-        elif answer and (words := words_of(entry)):
-            out |= {answer} if is_pick(words, text) else set()
-            answer = ""
-    return out
-
-
-def is_pick(words: str, answer: str) -> bool:
-    """Whether words choose from an answer: they are few, answer its question, or name one of its
-    counted items."""
-    count = len(words.split())
-    if count <= PICK or (count <= REPLY and answer.rstrip(" \n*_`").endswith("?")):
-        return True
-    return not counted(answer).isdisjoint(_MARKER.findall(words))
 
 
 def replied_to(view: View) -> str:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
+from reverie.layers.collapse.excerpts import clause, excerpt, one_line, told_apart
 from reverie.settings.catalog import Settings
 from reverie.text.format import utc_minute
 from reverie.transcript import claude_code
@@ -37,15 +38,21 @@ CHANGED = 40  # characters of each side of an edit
 RUN_AT = 3_000  # characters at its end that are searched for the end of a test run
 RUN = 160  # characters of the line that tells it
 SUBJECT = 72  # of a commit
+_COUNT = r"(?:^|[^\w\s]|[ \t]{2})[ \t]*%s (?:%s)\b"  # a count of a run, not one in a sentence
 _RUN = re.compile(
-    r"\b\d+ (?:passed|failed|passing|failing)\b|^Ran \d+ tests? |^(?:ok|FAIL)\s+\S"
+    _COUNT % (r"\d+", "passed|failed|passing|failing") + r"|^Ran \d+ tests? |^(?:ok|FAIL)\s+\S"
     r"|\b(?:0|[Nn]o) (?:issues|errors|problems)\b|^All checks passed"
 )
 _RUN_WORDS = (" pass", " fail", "\nRan ", "\nok", "\nFAIL", " issues", " errors", " problems")
-_FAILING = re.compile(r"^FAIL|\b[1-9]\d* (?:failed|failing)\b")
+_FAILING = re.compile(r"^FAIL|" + _COUNT % (r"[1-9]\d*", "failed|failing"))
+_PACKAGE = re.compile(r"(?m)^ok[ \t]+\S")  # one of many that a run tells line by line
 _COMMIT = re.compile(r"(?m)^\[([^\s\]]+)(?: \([\w-]+\))? ([0-9a-f]{7,40})\] (.*)$")
 _PUSH = re.compile(
     r"(?m)^[ +*-]*(\[new (?:branch|tag)\]|[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40}) +\S+ -> (\S+)"
+)
+_STATUS = re.compile(  # of a branch against another one, and whether all is committed
+    r"(?m)^(?:Your branch is ([a-z ]+) '([^/'\n]+)[^'\n]*'([^,.\n]*)"
+    r"|(nothing to commit)|## (\S+\.{3}.+))"
 )
 _STORED, _NAMES = "<persisted-output>", "Names in it: "
 _PATH_KEYS = ("file_path", "path", "notebook_path")
@@ -80,6 +87,8 @@ class _LineBuilder:
         self.width = settings.collapse_line
         self.bytes = settings.text_bytes_per_token
         self.said: set[str] = set()
+        said = [p.block for i in items if i.role == "user" for p in i.pieces]
+        self.known = texts(said)  # stands in full beside the calls: no name in it is given again
         self.results = {
             piece.block.call: piece.block
             for item in items
@@ -128,7 +137,7 @@ class _LineBuilder:
                 if replied:
                     yield of_assistant(text, reference(item.id), None)
                 elif item.calls:
-                    yield in_passing(text)
+                    yield f"- {one_line(text, SAID)}"  # the call's reference opens it
                 else:
                     yield of_assistant(text, reference(item.id))
             elif block.type == "tool_use":
@@ -153,6 +162,7 @@ class _LineBuilder:
                 bare = member.rstrip("./-")
                 parts.append(f"…/{member.rpartition('/')[2]}" if bare in self.said else member)
                 self.said.add(bare)
+                self.known += f" {member}"
             elif key == "old_string" and isinstance(value, dict):
                 parts.append(_edit_diff(str(member), str(value.get("new_string", ""))))
             elif key != "new_string" or not isinstance(value, dict) or "old_string" not in value:
@@ -161,6 +171,7 @@ class _LineBuilder:
 
     def _names(self, text: str, given: Json, line: str) -> list[str]:
         """What a call and its result name, for the first time."""
+        line = f"{self.known} {line}"
         found = first_names(_written_text(given), WRITTEN_NAMES, WRITTEN_AT, self.said, line)
         if text.startswith(_STORED) and _NAMES in text:  # the preview tells them
             text = text.partition(_NAMES)[2].partition("\n")[0]
@@ -208,14 +219,17 @@ def is_command(call: Block) -> bool:
 
 
 def failed(call: Block, result: Block, text: str) -> bool:
-    """Whether a call failed: its result is marked so, or its command ended with a code."""
-    return result.value.get("is_error") is True or (is_command(call) and exit_code(text) != 0)
+    """Whether a call failed: its result is marked so, its command ended with a code, or a pipe
+    hid the code of a run whose output tells that it failed."""
+    if result.value.get("is_error") is True or not is_command(call):
+        return result.value.get("is_error") is True
+    return exit_code(text) != 0 or ("|" in str(_command(call)) and bool(_run_lines(text)[1]))
 
 
 def _outcome(call: Block, result: Block, text: str, width: int) -> Iterator[str]:
     bad = failed(call, result, text)
     if claude_code.quotes_user(text):  # their words come whole, though a tool could write this too
-        yield f"  {'!' if bad else '='} {told_apart(shorten(text, 4 * PASTE))}"
+        yield f"  {'!' if bad else '='} {told_apart(clause(text, 4 * PASTE))}"
     elif bad:
         yield from failure_lines(text)
         if is_command(call) and (last := run_verdict(text, bad=True) or _last_line(text, width)):
@@ -224,10 +238,12 @@ def _outcome(call: Block, result: Block, text: str, width: int) -> Iterator[str]
         last = run_verdict(text) or _last_line(text, width)
         found = [one_line(line, width) for line in error_lines(text, TROUBLE_AT)[-1:]]
         yield from [f"  ! {line}" for line in found if line != last]
-        for line in dict.fromkeys([*git_lines(str(_command(call)), text), last]):
+        git = [line for _, line in git_lines(str(_command(call)), text)]
+        for line in dict.fromkeys([*git, last]):
             yield from [f"  = {line}"] if line else ()
     elif call.get("name") in _LISTS and not text.startswith(_STORED):
-        yield f"  = {text.count(chr(10)) + 1:,} lines" if text.strip() else "  = nothing"
+        count = text.strip().count("\n") + 1
+        yield f"  = {count:,} lines" if count > 1 else f"  = {one_line(text, width) or 'nothing'}"
 
 
 def failure_lines(text: str) -> Iterator[str]:
@@ -236,28 +252,43 @@ def failure_lines(text: str) -> Iterator[str]:
     rows = [row for row in text[:LONGEST].split("\n") if row.strip() and row.strip() != first]
     every = list(dict.fromkeys(error_lines(text, failed=True))) or rows[:1] or ["failed"]
     for line in [*every[:1], *every[1:][1 - ERRORS :]]:
-        yield "  ! " + ": ".join(filter(None, (first, told_apart(shorten(line.strip(), ERROR)))))
+        yield "  ! " + ": ".join(filter(None, (first, told_apart(clause(line.strip(), ERROR)))))
         first = ""
 
 
 def run_verdict(text: str, *, bad: bool = False) -> str:
     """How a run of tests or checks ended, in a word, and the line that tells it; empty where a
     text is of none."""
+    found, failing = _run_lines(text)
+    if not found:
+        return ""
+    if bad or failing:
+        return f"failed: {one_line((failing or found)[-1], RUN)}"
+    packages = len(_PACKAGE.findall(text))
+    many = packages > 1 and _PACKAGE.match(found[-1])
+    return f"passed: {f'{packages} packages ok' if many else one_line(found[-1], RUN)}"
+
+
+def _run_lines(text: str) -> tuple[list[str], list[str]]:
+    """The lines at a text's end that tell how a run ended, and those of them that say it failed."""
     end = "\n" + text[-RUN_AT:]
     if not any(map(end.__contains__, _RUN_WORDS)):
-        return ""
+        return [], []
     found = [line.strip(" =\t") for line in end.split("\n") if _RUN.search(line)]
-    failing = [line for line in found if _FAILING.search(line)]
-    word = "failed" if bad or failing else "passed"
-    return f"{word}: {one_line((failing or found)[-1], RUN)}" if found else ""
+    return found, [line for line in found if _FAILING.search(line)]
 
 
-def git_lines(command: str, text: str) -> list[str]:
-    """The lines of a commit or a push that name its hash and branch."""
+def git_lines(command: str, text: str) -> list[tuple[str, str]]:
+    """What git tells of commits and pushes, their hash and branch, and of where the branch is."""
     if "git" not in command:
         return []
-    made = [f"commit {m[2]} on {m[1]}: {one_line(m[3], SUBJECT)}" for m in _COMMIT.finditer(text)]
-    return made + [f"pushed {m[1]} to {m[2]}" for m in _PUSH.finditer(text)]
+    made = [
+        ("commit", f"commit {m[2]} on {m[1]}: {one_line(m[3], SUBJECT)}")
+        for m in _COMMIT.finditer(text)
+    ]
+    made += [("push", f"pushed {m[1]} to {m[2]}") for m in _PUSH.finditer(text)]
+    where = " ".join([part for m in _STATUS.finditer(text) for part in m.groups() if part])
+    return [*made, ("status", f"status: {one_line(where, 2 * SUBJECT)}")] if where else made
 
 
 def _last_line(text: str, width: int) -> str:
@@ -308,15 +339,6 @@ PASTE = 4_000  # tokens from which a user's text is cut and read back
 PASTE_END = 1_500  # characters of each of its ends
 PASTE_NAMES = 1_500
 ASIDE = 300  # characters of a text that no user typed
-ITEM = 100  # characters of a list item in a cut answer that somebody chose from
-ITEMS = 12  # of these, at most
-_ITEM = re.compile(  # a line that is counted, listed, a heading, or begins in bold
-    r"(?m)^[ \t]{0,4}(?:(?:[-*+•][ \t]|#{1,4}[ \t])?\*{0,2}(?P<count>\(?(?:\d{1,2}|[A-Za-z])[.):])"
-    r"|[-*+•]|#{1,4}|\*\*(?=\S))[ \t]*\S.*$"
-)
-_SPACE = re.compile(r"\s+")
-_BREAK = re.compile(r"\W+")  # where words are not parted by spaces
-_MARKS = re.compile(r"<(?=/?(?:user|assistant)\b)", re.IGNORECASE)
 
 
 def of_user(text: str, reference: str, bytes_per_token: int) -> str:
@@ -352,64 +374,10 @@ def said_lines(block: Block, origin: str, ident: str, bytes_per_token: int) -> I
         yield aside(text, ref)
 
 
-def of_assistant(
-    text: str, reference: str, limit: int | None = SAID, *, items: bool = False
-) -> str:
-    """An answer, with its lines; over the limit its beginning and its end, and between them the
-    `items` of its lists where somebody chose from them."""
-    shown = text if limit is None else shorten(text, limit, items=items)
+def of_assistant(text: str, reference: str, limit: int | None = SAID) -> str:
+    """An answer, with its lines; over the limit an excerpt."""
+    shown = text if limit is None else excerpt(text, limit)
     return f"<assistant {reference}>{told_apart(shown)}</assistant>"
-
-
-def shorten(text: str, limit: int, *, items: bool = False) -> str:
-    """The beginning and the end of a text, cut between words: an open question is at its end.
-    With `items` also the beginning of each list item and heading between them."""
-    if len(text) <= limit:
-        return text
-    head, foot = text[: limit * 3 // 5], text[-(limit * 2 // 5) :]
-    ends = [m.start() for m in _SPACE.finditer(head, len(head) // 2)]
-    begins = _SPACE.search(foot, 0, len(foot) // 2) or _BREAK.search(foot, 0, len(foot) // 2)
-    head = head[: ends[-1]] if ends else head
-    foot = foot[begins.end() :] if begins else foot
-    end = len(text) - len(foot)
-    cut = (
-        [m for m in _ITEM.finditer(text) if m.end() > len(head) and m.start() < end]
-        if items
-        else []
-    )
-    if not cut:
-        return f"{head.rstrip()} … {foot.lstrip()}"
-    between = " …" if cut[0].start() > len(head) else ""
-    head, foot = text[: min(len(head), cut[0].start())], text[max(end, cut[-1].end()) :]
-    if len(cut) > ITEMS:  # what is counted is what people choose by
-        cut = [m for m in cut if m["count"]] or cut
-    shown = [one_line(m.group(), ITEM) for m in cut[:ITEMS]]
-    rest = [f"… {foot.lstrip()}"] if foot.strip() else []
-    return "\n".join([head.rstrip() + between, *shown, *rest])
-
-
-def counted(text: str) -> set[str]:
-    """The numbers and letters by which a text counts its list items."""
-    return {m["count"].strip("(.):") for m in _ITEM.finditer(text) if m["count"]}
-
-
-def in_passing(text: str, limit: int = SAID) -> str:
-    """What was said beside a call, on one line; the call's reference opens it."""
-    return "- " + one_line(text, limit)
-
-
-def one_line(text: str, width: int) -> str:
-    """The beginning of a text on one line, and a mark where there is more. It cannot look like
-    somebody's words."""
-    line = " ".join(text[: width * 2].split())
-    if len(line) > width or len(text) > width * 2:
-        line = line[:width] + "…"
-    return told_apart(line)
-
-
-def told_apart(text: str) -> str:
-    """A text that holds no mark of ours."""
-    return _MARKS.sub("&lt;", text) if "<" in text else text
 
 
 def texts(blocks: Sequence[Block]) -> str:

@@ -1,8 +1,9 @@
 """The state that a folded part tells, made without a model.
 
-Files changed, calls that failed and whether they succeeded later, the last run of each test
-command, commits and pushes, questions that nobody came back to; and the calls by what they
-touched. All of it is read from what was recorded. Where that does not tell, nothing is said.
+Files changed, calls that failed, why, and whether they succeeded later, the last run of each test
+command, commits and pushes, questions that nobody came back to; what was said before a change or
+after a failure; calls by what they touched. All of it is read from what was recorded. Where that
+does not tell, nothing is said.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from reverie.layers.collapse.excerpts import clause, one_line
 from reverie.layers.collapse.lines import (
     failed,
+    failure_lines,
     git_lines,
     is_command,
-    one_line,
     run_verdict,
     texts,
 )
@@ -30,15 +32,21 @@ RUNS = 3  # commands whose last run is told
 GIT = 8  # commits and pushes
 ASKED = 2  # open questions
 QUESTION = 160  # characters of one
+WHY = 120  # characters of why something failed, or of what was said beside a call
+SAID = (12, 6)  # of these, in a part and in joined ones
+SAYS = 6  # words from which what was said beside a call says something
 REFERENCES = 3  # on a line, at most
-SUBJECTS = 20  # lines of calls in a part, at most
+SUBJECTS = 14  # lines of calls in a part, at most
+COMMAND = 400  # characters by which two commands are the same
 SUBJECT = 40  # characters of what a command or search was asked
-CALLS = "[Calls, by what they touched]"
+CALLS = "[Calls by what they touched, the newest reference last: * changed it, ! failed]"
 _WRITES = frozenset(
     ("new_string", "content", "new_source", "edits", "new_str", "file_text", "newText")
 )
 _PATCHED = re.compile(r"(?m)^\*\*\* (?:Add|Update|Delete) File: (.{1,300})$")
-_OUTPUT = re.compile(r"(?s)\s*\d?>&?\s*\S+|\s*(?<!\|)\|(?!\|).*")  # where a command's output goes
+_OUTPUT = re.compile(r"\s*\d?>&?\s*\S+|\s*(?<!\|)\|(?!\|)[^&;\n]*")  # where a command's output goes
+_SHOWN = re.compile(r"\s*2>&1|\s*\|\s*(?:head|tail)\b[^&|;\n]*")  # how much of it is shown
+_TAG = re.compile(r"</?tool_use_error>")
 _TELLING = re.compile(r"[^\W\d_]{5,}")
 
 
@@ -49,16 +57,20 @@ class PartState:
         self.joined = joined
         self.made: dict[str, list[Block]] = {}  # calls, by message
         self.bad: set[str] = set()  # calls that failed
-        self._failed: dict[str, list[str]] = {}  # what failed, with a mark for each time
+        self._failed: dict[tuple[str, str], list[str]] = {}  # with a mark for each time
+        self._why: dict[tuple[str, str], str] = {}  # the line that tells it
         self._changed: dict[str, None] = {}
+        self._fresh: dict[str, None] = {}  # of these, since the last commit
+        self._beside: dict[str, tuple[str, str]] = {}  # what was said, by what it was about
         self._touched: dict[str, list[str]] = {}
         self._lasting: set[str] = set()  # of these, what changed something, failed, or ran tests
         self._runs: dict[str, str] = {}
-        self._git: list[str] = []
+        self._git: list[tuple[str, str]] = []
         self._asked: list[tuple[str, str]] = []  # the message behind which it is open, the question
         inside = {entry.id for entry in entries}
         calls: dict[str, Block] = {}
         behind = view.entries.since(view.entries.place(entries[0].id) or 0) if entries else ()
+        trouble = ""  # what failed right before
         for entry in behind:
             record = entry.record
             if isinstance(record, AssistantMessage):
@@ -66,12 +78,28 @@ class PartState:
                 calls.update((b.call, b) for b in made)
                 if entry.id in inside:
                     self.made[entry.id] = made
+                    self._listen(entry.id, texts(record.blocks), made, trouble)
+                trouble = ""
             elif isinstance(record, UserMessage):
                 for block in record.blocks:
                     if block.type == "tool_result" and block.call in calls:
                         self._take(calls[block.call], block, entry, is_here=entry.id in inside)
+                        trouble = block.call if block.call in self.bad else trouble
+        self.beside = dict(list(self._beside.values())[-SAID[joined] :])
         self._asked += _unanswered(view, entries)
         self._asked = [(at, told) for at, told in self._asked if not _is_touched(view, at, told)]
+
+    def _listen(self, ident: str, text: str, made: Sequence[Block], trouble: str) -> None:
+        """Keep what was said beside calls, the newest of each file: before a change or a commit,
+        after a failure, or at some length."""
+        inputs = [b.value.get("input") for b in made]
+        commits = any("git commit" in str(g.get("command")) for g in inputs if isinstance(g, dict))
+        about = [path for g in inputs for path in written_paths(g)]
+        about += ["git" * commits, trouble, ident * (len(text) > 2 * WHY)]
+        key = next(filter(None, about), "")
+        if made and key and len(text.split()) >= SAYS:
+            self._beside.pop(key, None)
+            self._beside[key] = ident, one_line(clause(" ".join(text.split()), WHY), 2 * WHY)
 
     def _take(self, call: Block, result: Block, entry: Entry, *, is_here: bool) -> None:
         before = self._failed.get(_about(call)) if self._failed else None
@@ -86,36 +114,57 @@ class PartState:
         given, about = call.value.get("input"), subject(call)
         ref, at = reference(call.call), utc_minute(entry.at)[11:] if entry.at > 0 else ""
         when = f"{ref} {at}".rstrip()
-        self._touched[about] = [*self._touched.pop(about, []), f"!{ref}" if bad else ref]
-        verdict, git = "", list[str]()
-        if is_command(call):
-            command = str(given.get("command")) if isinstance(given, dict) else ""
-            if verdict := run_verdict(text, bad=bad):
-                run = one_line(_OUTPUT.sub("", command), SUBJECT)
-                self._runs.pop(run, None)
-                self._runs[run] = f"{run} {verdict} {when}"
-            git = git_lines(command, text)
-            self._git += git
-        if bad or verdict or git or written_paths(given):
+        written = written_paths(given)
+        mark = "!" if bad else "*" if written else ""
+        self._touched[about] = [*self._touched.pop(about, []), mark + ref]
+        ran = is_command(call) and self._take_command(given, text, when, bad=bad)
+        if bad or ran or written:
             self._lasting.add(about)
         if not bad:
-            for path in written_paths(given):
-                self._changed.pop(path, None)
-                self._changed[path] = None
+            for path in written:
+                for known in (self._changed, self._fresh):
+                    known.pop(path, None)
+                    known[path] = None
             return
         self.bad.add(call.call)
         refused = "refused by the user " if claude_code.quotes_user(text) else ""
         self._failed.setdefault(_about(call), []).append(refused + when)
+        if not refused:
+            self._why[_about(call)] = _reason(text)
         if call.get("name") == claude_code.ASKS and "(No answer provided)" in text:
             self._asked.append((entry.id, one_line(_first_question(given), QUESTION)))
 
+    def _take_command(self, given: Json, text: str, when: str, *, bad: bool) -> bool:
+        """Whether a command ran tests or asked git; what came of it."""
+        command = str(given.get("command")) if isinstance(given, dict) else ""
+        if verdict := run_verdict(text, bad=bad):
+            run = one_line(_OUTPUT.sub("", command), SUBJECT)
+            self._runs.pop(run, None)
+            self._runs[run] = f"{run} {verdict} {when}"
+        git = git_lines(command, text)
+        for kind, _ in git:
+            if kind == "commit":
+                self._fresh.clear()
+            elif kind == "status":  # only the newest
+                self._git = [one for one in self._git if one[0] != kind]
+        self._git += git
+        return bool(verdict or git)
+
     def text(self) -> str:
         """The state, a line for each kind; kinds of which there is nothing are left out."""
+        kinds = [kind for kind, _ in self._git if kind != "status"]
+        fresh = [path.rpartition("/")[2] for path in self._fresh]
+        open_files = (
+            ", ".join(fresh[-LISTED:]) if "commit" in kinds else "no commit seen" if fresh else ""
+        )
+        git = [line for _, line in self._git[-GIT:]]
+        git += ["no push seen after it"] if kinds[-1:] == ["commit"] else []
         told = (
             ("Changed", by_folder(list(self._changed))),
+            ("Not committed by then", open_files),
             ("Failed", ", ".join(self._failures())),
             ("Last test runs", "; ".join(list(self._runs.values())[-RUNS:])),
-            ("Commits and pushes", "; ".join(self._git[-GIT:])),
+            ("Commits and pushes", "; ".join(git)),
             ("Asked and not answered", " ".join([told for _, told in self._asked[-ASKED:]])),
         )
         return "\n".join([f"{name}: {what}." for name, what in told if what])
@@ -124,19 +173,19 @@ class PartState:
         shown = list(self._failed.items())[-LISTED:]
         for about, times in shown:
             count = f" ({len(times)})" if len(times) > 1 else ""
-            yield f"{about} {times[-1]}{count}"
+            why = f" ({self._why[about]})" if self._why.get(about) else ""
+            yield f"{about[0]}{why} {times[-1]}{count}"
         if others := sum(map(len, list(self._failed.values())[:-LISTED])):
             yield f"{others} others"
 
     def calls(self) -> list[str]:
-        """The calls by what they touched last, each with its newest references; once parts are
-        joined only what changed something, failed, or ran tests."""
-        kept = {a: r for a, r in self._touched.items() if not self.joined or a in self._lasting}
-        shown = dict(list(kept.items())[-SUBJECTS:])
+        """The calls by what they touched last, each with its newest references: first of all what
+        changed something, failed, or ran tests; once parts are joined nothing else."""
+        kept = [about for about in self._touched if not self.joined or about in self._lasting]
+        shown = sorted(kept, key=self._lasting.__contains__)[-SUBJECTS:]
         out = [CALLS] if shown else []
-        if shown and len(self._touched) > len(shown):
-            out.append(f"[{len(self._touched) - len(shown)} others]")
-        for about, refs in shown.items():
+        for about in filter(shown.__contains__, kept):
+            refs = self._touched[about]
             older = f" ({len(refs) - REFERENCES} older)" if len(refs) > REFERENCES else ""
             out.append(f"{about} {' '.join(refs[-REFERENCES:])}{older}")
         return out
@@ -223,21 +272,33 @@ def written_paths(given: Json) -> list[str]:
     return [path.strip() for patch in patches for path in _PATCHED.findall(patch)]
 
 
-def subject(call: Block) -> str:
+def subject(call: Block, width: int = SUBJECT) -> str:
     """What a call was about: its path; else its tool and the first words of what was asked."""
     given = call.value.get("input")
     if path := path_of(given):
         return path
     first = next(iter(given.values()), "") if isinstance(given, dict) else ""
-    told = one_line(first if isinstance(first, str) else text_of(first), SUBJECT)
+    told = one_line(_SHOWN.sub("", first if isinstance(first, str) else text_of(first)), width)
     return f"{call.get('name')} {told}".rstrip()
 
 
-def _about(call: Block) -> str:
-    """What failed: the tool and its file, or the command; without the signs that part a list."""
+def _about(call: Block) -> tuple[str, str]:
+    """What failed, as it is shown, without the signs that part a list: the tool and its file, or
+    the command; and as it is known again."""
     path = path_of(call.value.get("input"))
-    about = f"{call.get('name')} {path.rpartition('/')[2]}" if path else subject(call)
-    return about.replace("...", "…").replace(", ", " ").replace(". ", " ").rstrip(".")
+    shown = f"{call.get('name')} {path.rpartition('/')[2]}" if path else subject(call)
+    return _unparted(shown), path or subject(call, COMMAND)
+
+
+def _reason(text: str) -> str:
+    """The line of a failed result that tells why, without the signs that part a list."""
+    told = [_TAG.sub("", line[4:]) for line in failure_lines(text)]
+    said = [line for line in told if not line.endswith("(most recent call last):")]
+    return _unparted(one_line(clause((said or told)[0], WHY), 2 * WHY))
+
+
+def _unparted(text: str) -> str:
+    return text.replace("...", "…").replace(", ", " ").replace(". ", " ").rstrip(".")
 
 
 def by_folder(paths: Sequence[str]) -> str:

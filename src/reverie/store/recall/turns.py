@@ -171,19 +171,16 @@ class Turns:
         out = self._excluded_sessions(near, exclude)
         turns = {n: turn for n, turn in self._read(near, likeness) if n >> PLACES not in out}
         of = {n: sides[_side(turn.speaker)] for n, turn in turns.items()}
-        amounts = {n: count_terms(turn, of[n].terms) for n, turn in turns.items()}
+        amounts = {
+            n: count_terms(turn, of[n].terms, whole=not alone or turn.speaker not in ROLES)
+            for n, turn in turns.items()
+        }
         whole = self._sessions(sides.values(), turns)
         who = frozenset(named.values())
-        scored = [
-            ScoredMemory(
-                n,
-                *score_turn(
-                    n, turns, amounts, of[n].terms, of[n].length, session, who, alone=alone
-                ),
-            )
-            for n in turns
-            for session in (whole.get(n >> PLACES, 0.0),)
-        ]
+        scored: list[ScoredMemory] = []
+        for n, side in of.items():
+            around = side.terms, side.length, whole.get(n >> PLACES, 0.0), who
+            scored.append(ScoredMemory(n, *score_turn(n, turns, amounts, *around, alone=alone)))
         scored = sorted([one for one in scored if one.score > 0], key=_best_first)
         if not alone:
             return scored
