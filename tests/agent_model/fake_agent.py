@@ -47,8 +47,10 @@ def main() -> int:
         "from": started,
         "to": time.time(),
     }
-    with (HERE / "runs.jsonl").open("a") as log:
-        log.write(json.dumps(run) + "\n")
+    log = HERE / "runs.jsonl"
+    number = len(log.read_text().splitlines()) if log.exists() else 0
+    with log.open("a") as file:
+        file.write(json.dumps(run) + "\n")
     result = {
         "type": "result",
         "subtype": "success",
@@ -61,6 +63,8 @@ def main() -> int:
         "modelUsage": {"claude-haiku-4-5": {}},
         **plan.get("result", {}),
     }
+    if number < len(plan.get("answers", [])):
+        result["result"] = plan["answers"][number]
     print(plan["out"] if "out" in plan else json.dumps(result))
     return int(plan.get("code", 0))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import anyio
@@ -141,6 +143,20 @@ def test_off_stops_it_within_a_call(agent: FakeAgent) -> None:
     assert len(agent.runs) == 1
     with pytest.raises(NotAvailable, match="switched off"):  # also one that was made before
         anyio.run(complete, model, request("hello"))
+
+
+def test_row_95_forty_sessions_that_end_at_once_are_run_one_by_one_within_the_limit(
+    agent: FakeAgent,
+) -> None:
+    agent.plan()
+    agent.environ["REVERIE_CLI_DAILY_CALLS"] = "5"
+    talks = [agent.transcript(f"s{n}", f"{PASSING} That is for part {n}.") for n in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda talk: note_turn(at(agent), talk, talk.stem, ended=True), talks))
+    agent.rest()
+    runs = sorted(agent.runs, key=lambda run: run["from"])
+    assert (len(runs), len(agent.due)) == (5, 35)
+    assert all(one["to"] <= two["from"] for one, two in pairwise(runs))
 
 
 @pytest.mark.parametrize("event", ["Stop", "PreCompact", "SessionEnd", "SessionStart"])

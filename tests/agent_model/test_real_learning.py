@@ -20,6 +20,7 @@ import pytest
 from reverie.providers.cli_programs import HEADER, MARK
 from reverie.simulator import Engine, serving
 from tests.agent_model.place import Place
+from tests.agent_model.test_dream import PARSER, reason, shorter
 from tests.agent_model.test_learning import PASSING, YES, is_of
 from tests.api.talks import LEARNED
 from tests.mcp.client import claude_code
@@ -148,6 +149,23 @@ def test_t7_a_file_that_is_asked_for_is_shown_in_a_second_run(
     assert "before you commit" in place.memory.get(kept.file).text
 
 
+def test_t7_a_dream_that_is_due_sends_faults_back_and_its_changes_are_kept(
+    provider: tuple[Provider, str], tmp_path: Path
+) -> None:
+    served, url = provider
+    place = placed(tmp_path, VERSIONS[0], url, REVERIE_DREAM_SESSIONS="1")
+    kept = place.memory.add(PARSER, name="Parser")
+    short = shorter(place, kept.file)
+    served.answers = [LEARNED, short, f"{short}\n{reason(kept.file)}"]
+    place.session(PASSING)
+    place.rest()
+    assert len(served.prompts) == 3
+    assert "cannot be used as they are" in served.prompts[2]
+    assert place.memory.get(kept.file).text.strip() == "The parser is written by hand."
+    assert place.ledger.state().dreams == 1
+    assert len(list(place.user.glob(".claude/projects/*/*.jsonl"))) == 1
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_t3_with_plugin_and_proxy_one_turn_is_one_request_of_ours(
     provider: tuple[Provider, str], tmp_path: Path, version: str
@@ -184,7 +202,7 @@ def test_twenty_sessions_that_end_in_a_minute_are_each_learned_from_once(
     provider: tuple[Provider, str], tmp_path: Path
 ) -> None:
     served, url = provider
-    place = placed(tmp_path, VERSIONS[0], url)
+    place = placed(tmp_path, VERSIONS[0], url, REVERIE_FLAG_DREAM="0")
     served.seconds = 0.3
     talks = [place.transcript(f"s{n}", f"{PASSING} That is for part {n}.") for n in range(20)]
     with ThreadPoolExecutor(4) as pool:

@@ -23,16 +23,18 @@ from typing import Any
 from reverie import programs
 from reverie.clients.files import ClientSettings
 from reverie.clients.proxy_address import known_token
+from reverie.concurrency import run
 from reverie.errors import Held, InvalidInput, NotFound, ReverieError
 from reverie.light import dataclass
+from reverie.memory.tasks import TaskRun, dream_memory
 from reverie.memory.work import learn_session
-from reverie.providers.cli import CliModel, is_logged_in, parse_name
+from reverie.providers.cli import CliModel, agent_facts, parse_name
 from reverie.providers.cli_programs import INSIDE, PROGRAMS
 from reverie.providers.selection import AGENT, model_for
 from reverie.session.transfer import past_in
 from reverie.settings.catalog import Settings
 from reverie.settings.sources import environment
-from reverie.store.agent_ledger import PLACE, AgentLedger
+from reverie.store.agent_ledger import DREAM_USD, PLACE, AgentLedger
 from reverie.store.files import Folder
 from reverie.store.lock import FileLock
 from reverie.store.project import Project
@@ -73,12 +75,14 @@ def background_name(project: Project) -> str:
         found = next((model for start, model in CHEAP.items() if key.startswith(start)), "")
         if found:
             return found
-    usable = (one for one in PROGRAMS.values() if is_logged_in(one, project.environ, settings))
+    usable = (
+        one for one in PROGRAMS.values() if agent_facts(one, project.environ, settings).usable
+    )
     return next((f"{AGENT}{one.name}" for one in usable), "")
 
 
-def background_model(project: Project) -> Model | None:
-    """The model that learns behind plugin and proxy; None for rules."""
+def background_model(project: Project, *, dream: bool = False) -> Model | None:
+    """The model that learns behind plugin and proxy, or that may `dream`; None for rules."""
     name = background_name(project)
     if not name:
         return None
@@ -90,7 +94,7 @@ def background_model(project: Project) -> Model | None:
         now = project.reload().settings
         return wants_model(now) and not now.memory_off()
 
-    meter, base = AgentLedger(project.home), _past_the_proxy(project, program.name)
+    meter, base = AgentLedger(project.home, dream=dream), _past_the_proxy(project, program.name)
     return CliModel(program, model, meter, project.environ, project.settings, base, allowed)
 
 
@@ -125,8 +129,9 @@ def terms(settings: Settings) -> str:
     return (
         "What you and the agent said, without files and tool results, goes to the provider that "
         "your agent uses: about 3,000 tokens every few turns, at most "
-        f"${settings.cli_daily_usd:.2f} a day by list price. `reverie config set background_model "
-        "off` ends it."
+        f"${settings.cli_daily_usd:.2f} a day by list price. Once a day it may tidy the memory, "
+        f"whose files are sent then, for at most ${DREAM_USD:.2f} of that. "
+        "`reverie config set background_model off` ends it."
     )
 
 
@@ -246,6 +251,7 @@ def work(own: Project) -> None:
 
 
 def _drain(own: Project, passed: set[str]) -> None:
+    learned = dict[str, None]()  # folders, in order
     while due := _due(own, passed):
         wait = own.settings.cli_wait_seconds
         rest = due[0][1].at + wait - time.time()
@@ -257,6 +263,9 @@ def _drain(own: Project, passed: set[str]) -> None:
             if _learned(own, one):
                 passed.discard(key)
                 _settle(own, key, one)
+                learned[one.folder] = None
+    for folder in learned:
+        _dream(own, folder)
 
 
 def _learned(own: Project, due: DueSession) -> bool:
@@ -275,6 +284,15 @@ def _learned(own: Project, due: DueSession) -> bool:
     except ReverieError:
         return False
     return True
+
+
+def _dream(own: Project, folder: str) -> None:
+    """Tidy a memory with the agent program where that is due, once a day in a home."""
+    with suppress(ReverieError):
+        project = Project.at(folder, home=own.home, environ=own.environ)
+        model = background_model(project, dream=True)
+        if isinstance(model, CliModel) and not AgentLedger(own.home).state().dreams:
+            run(lambda: dream_memory(project, TaskRun(model)))
 
 
 def _settle(own: Project, key: str, seen: DueSession) -> None:

@@ -36,6 +36,7 @@ from reverie.session.extraction.past_sessions import (
     LearnProgress,
     LearnResult,
     PastSession,
+    count_learned_sessions,
     ignore_progress,
     learn,
 )
@@ -232,7 +233,8 @@ def dream_gates(project: Project, memories: MemoryStore, now: float) -> str:
     lock = ConsolidationLock.of(memories.root, lambda: now, settings)
 
     def count_touched(since: float) -> int:
-        return count_used_sessions(library, since) if library else 0
+        own = count_used_sessions(library, since) if library else 0
+        return max(own, count_learned_sessions(memories, since))  # a session may be in both
 
     days = partial(count_undistilled_days, memories)
     return DreamGates(project.flags, lock.last, count_touched, None, days).shut(settings, now)

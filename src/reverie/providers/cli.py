@@ -61,12 +61,11 @@ from reverie.wire.reply import Reply
 from reverie.world import Capabilities, Event
 
 if TYPE_CHECKING:
-    from anyio.abc import ByteReceiveStream, Process
+    from anyio.abc import Process
 
     from reverie.wire.request import Request
 
-ROOM = 120_000
-"""Bytes of a prompt beside the conversation: the instruction, a list of memories, files."""
+MAX_PROMPT = 180_000
 MAX_ANSWER = 4 * 1024 * 1024
 KILL_SECONDS = 5.0
 DEAREST = "gpt-5.5"
@@ -84,8 +83,9 @@ OF_A_SESSION = (
 class AgentMeter(Protocol):
     """What is counted on disk, for all processes of a home; each is called in a thread."""
 
-    def begin(self, settings: Settings, usd: float) -> None:
-        """Count a run, and keep others waiting; raises where it may not start."""
+    def begin(self, settings: Settings, usd: float) -> float:
+        """Count a run of at most so much, and keep others waiting; what it may cost. Raises where
+        it may not start."""
         ...
 
     def end(self, usd: float | None, usage: Usage, error: ReverieError | None) -> None:
@@ -104,6 +104,10 @@ class AgentFacts:
     version: str = ""
     missing: tuple[str, ...] = ()  # flags that it does not know
     logged_in: bool = False
+
+    @property
+    def usable(self) -> bool:
+        return self.logged_in and not self.missing
 
 
 def agent_path(program: AgentProgram, environ: Mapping[str, str], settings: Settings) -> str:
@@ -127,12 +131,6 @@ def agent_facts(
     missing = tuple(flag for flag in program.flags if flag not in text)
     name = quote_line(version.stdout.decode("utf-8", "replace"))
     return AgentFacts(path, name, missing, status.returncode == 0)
-
-
-def is_logged_in(program: AgentProgram, environ: Mapping[str, str], settings: Settings) -> bool:
-    """Whether the program is there and says that it is logged in."""
-    path = agent_path(program, environ, settings)
-    return bool(path) and _told(path, program.status, environ).returncode == 0
 
 
 def _told(
@@ -187,17 +185,17 @@ class CliModel:
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
         prompt = prompt_of(request)
-        if len(prompt) > self.settings.cli_max_prompt_bytes + ROOM:
+        if len(prompt) > MAX_PROMPT:
             raise PromptTooLong(f"{len(prompt):,} bytes are too many for one run", where=self.name)
         path = agent_path(self.program, self.environ, self.settings)
         if not path or INSIDE in self.environ or not self.allowed():
             why = "it is not installed" if not path else "background work is switched off"
             raise NotAvailable(f"{self.name} cannot be asked: {why}", where=path)
-        await to_thread.run_sync(self.meter.begin, self.settings, CALL_USD)
+        most = await to_thread.run_sync(self.meter.begin, self.settings, CALL_USD)
         result = AgentResult("")
         error: ReverieError | None = ReverieError("the run was cut off", where=self.name)
         try:
-            result = await self._run(path, prompt)
+            result = await self._run(path, prompt, most)
             error = await to_thread.run_sync(self._error, result)
         except ReverieError as failed:
             error = failed
@@ -216,9 +214,9 @@ class CliModel:
         price = dollars(result.model or self.model, result.usage)
         return dollars(DEAREST, result.usage) if price is None else price
 
-    async def _run(self, path: str, prompt: bytes) -> AgentResult:
+    async def _run(self, path: str, prompt: bytes, most: float) -> AgentResult:
         with tempfile.TemporaryDirectory(prefix="reverie-") as folder:
-            asked = AgentCommand(self.model, Path(folder), self.base_url, self.environ)
+            asked = AgentCommand(self.model, Path(folder), self.base_url, self.environ, most)
             words = self.program.line(asked)
             work = tempfile.mkdtemp(dir=folder)
             line = programs.script(bound_child.__file__, str(os.getpid()), path, *words)
@@ -239,7 +237,7 @@ class CliModel:
             words = ProviderWords(quote_line(result.error))
             if result.status:
                 return from_status(result.status, words, {}, self.name).error
-            if not is_logged_in(self.program, self.environ, self.settings):
+            if not agent_facts(self.program, self.environ, self.settings).logged_in:
                 do = f"Log in with `{self.program.name}`; until then rules do the work"
                 return AuthFailed("the program is not logged in", where=self.name, do=do)
             return ProviderError(f"the program failed: {words.message}", where=self.name)
@@ -281,18 +279,20 @@ async def run_child(
     line: Sequence[str], environ: Mapping[str, str], folder: str, feed: bytes, seconds: float
 ) -> bytes:
     """What a program prints, which is ended and gone whatever happens here."""
-    pipes = {"stdin": programs.PIPE, "stdout": programs.PIPE, "stderr": programs.DEVNULL}
-    try:
-        child = await programs.start_async(line, environ, folder, **pipes)
-    except OSError as error:
-        raise ProviderError(f"the program cannot be started: {error}", where=line[0]) from error
+    with tempfile.TemporaryFile() as source:  # has no name, so that nothing of it stays
+        source.write(feed)
+        source.seek(0)
+        pipes = {"stdin": source, "stdout": programs.PIPE, "stderr": programs.DEVNULL}
+        try:
+            child = await programs.start_async(line, environ, folder, **pipes)
+        except OSError as error:
+            raise ProviderError(f"the program cannot be started: {error}", where=line[0]) from error
     out = bytearray()
     try:
         with anyio.move_on_after(seconds) as limit:
-            async with anyio.create_task_group() as both:
-                both.start_soon(_feed, child, feed)
-                assert child.stdout is not None
-                await _collect(child.stdout, out)
+            assert child.stdout is not None
+            async for piece in child.stdout:
+                out += piece[: max(0, MAX_ANSWER - len(out))]
             await child.wait()
     finally:
         with anyio.CancelScope(shield=True):
@@ -300,19 +300,6 @@ async def run_child(
     if limit.cancelled_caught:
         raise Unreachable(f"the program gave no answer within {seconds:g} s", where=line[0])
     return bytes(out)
-
-
-async def _feed(child: Process, data: bytes) -> None:
-    assert child.stdin is not None
-    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
-        await child.stdin.send(data)
-    with suppress(anyio.BrokenResourceError, OSError):
-        await child.stdin.aclose()
-
-
-async def _collect(source: ByteReceiveStream, into: bytearray) -> None:
-    async for piece in source:
-        into += piece[: max(0, MAX_ANSWER - len(into))]
 
 
 async def _end(child: Process) -> None:

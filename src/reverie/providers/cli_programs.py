@@ -59,6 +59,7 @@ class AgentCommand:
     folder: Path  # for files of the run
     base_url: str  # in place of the one that the program's settings name; "" leaves that
     environ: Mapping[str, str]
+    usd: float  # list price that it may reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def _claude_line(asked: AgentCommand) -> list[str]:
     words = ["-p", "--safe-mode", "--settings", json.dumps(own), "--strict-mcp-config"]
     words += ["--disable-slash-commands", "--tools", "", "--permission-mode", "dontAsk"]
     words += ["--no-session-persistence", "--model", asked.model or "haiku", "--effort", "low"]
-    words += ["--max-budget-usd", str(CALL_USD), "--output-format", "json"]
+    words += ["--max-budget-usd", f"{asked.usd:g}", "--output-format", "json"]
     return [*words, "--system-prompt", SYSTEM]
 
 

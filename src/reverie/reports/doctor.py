@@ -202,7 +202,7 @@ def _agent(examined: DoctorRun) -> Iterator[Check]:
         said = f"{name}: {found.version} at {found.path}" if found.path else f"{name}: not found"
         why = f", does not know {', '.join(found.missing)}" if found.missing else ""
         why += "" if found.logged_in or not found.path else ", not logged in"
-        good = bool(found.path) and not why
+        good = found.usable
         usable = usable and good
         state: CheckState = "ok" if good else "note" if named == "auto" else "problem"
         do = "" if good else f"Install or update {name}, and log in; until then rules learn"

@@ -335,9 +335,6 @@ class Settings:
     cli_timeout_seconds: float = number(
         90, "B23", "time one answer of an agent program has", 1, SECONDS
     )
-    cli_max_prompt_bytes: int = whole(
-        60_000, "B23", "bytes of conversation that a prompt to it may hold", 1_000, BYTES
-    )
     cli_every_turns: int = whole(
         3, "B23", "turns of a session after which it is asked; at the end always", 1, COUNT
     )

@@ -48,6 +48,8 @@ PAUSES: tuple[tuple[type[ReverieError], float], ...] = (
 )
 """How long one failure of a kind pauses it; others only where they follow each other."""
 AFTER_FAILURES = 6 * HOUR
+DREAM_USD = 0.05
+"""List price that the one dream of a day may reach, all its rounds together."""
 MORE_SECONDS = 30.0
 """Waited for the run before, beyond the time that it has."""
 
@@ -60,18 +62,23 @@ class AgentState:
     calls: int = 0
     usd: float = 0.0
     tokens: int = 0
+    dreams: int = 0  # begun
+    dream_usd: float = 0.0  # of `usd`
     failures: int = 0  # in a row
     until: float = 0.0  # paused until then
-    error: str = ""  # the last one, and when
-    error_at: float = 0.0
+    error: str = ""  # the last one
     success_at: float = 0.0
     untold: bool = False  # a pause that nobody was told of
 
 
 class AgentLedger:
-    """The runs of a home; an `AgentMeter` of `providers`."""
+    """The runs of a home; an `AgentMeter` of `providers`. One made for a `dream` counts as that."""
 
-    def __init__(self, home: Path, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, home: Path, now: Callable[[], float] = time.time, *, dream: bool = False
+    ) -> None:
+        self._dream = dream
+        self._rounds = 0
         self._root = home / PLACE
         self._now = now
         self._lock = FileLock(self._root / LOCK)
@@ -89,17 +96,23 @@ class AgentLedger:
         except (ValueError, TypeError, AttributeError) as error:
             where, do = str(self._root / STATE), "Remove it: counting starts over"
             raise StoreError("What was counted cannot be read", where=where, do=do) from error
-        return known if known.day == today else replace(known, day=today, calls=0, usd=0, tokens=0)
+        none = dict.fromkeys(("calls", "usd", "tokens", "dreams", "dream_usd"), 0)
+        return known if known.day == today else replace(known, day=today, **none)
 
-    def begin(self, settings: Settings, usd: float) -> None:
-        """Count a run and hold the lock until `end`; raises where it may not start."""
+    def begin(self, settings: Settings, usd: float) -> float:
+        """Count a run and hold the lock until `end`; what it may cost. Raises where it may not
+        start."""
         with Folder(self._root):
             self._lock.acquire(settings.cli_timeout_seconds + MORE_SECONDS)
         try:
             state = self.state()
+            if self._dream:
+                usd = min(usd, round(DREAM_USD - state.dream_usd, 6))
             self._check(state, settings, usd)
             self._reserved = usd
-            self._write(replace(state, calls=state.calls + 1, usd=state.usd + usd))
+            self._write(self._charged(replace(state, calls=state.calls + 1), usd))
+            self._rounds += 1
+            return usd
         except BaseException:
             self._lock.release()
             raise
@@ -108,8 +121,8 @@ class AgentLedger:
         """Note what a run came to; where its price is not known, what was reserved stays."""
         try:
             state, now = self.state(), self._now()
-            spent = state.usd if usd is None else max(0.0, state.usd - self._reserved) + usd
-            state = replace(state, usd=round(spent, 6), tokens=state.tokens + usage.total)
+            more = 0.0 if usd is None else usd - self._reserved
+            state = self._charged(replace(state, tokens=state.tokens + usage.total), more)
             if error is None:
                 state = replace(state, failures=0, until=0.0, success_at=now, untold=False)
             elif isinstance(error, ProviderError | NotAvailable):
@@ -143,6 +156,8 @@ class AgentLedger:
     def _check(self, state: AgentState, settings: Settings, usd: float) -> None:
         if why := self.paused():
             raise NotAvailable(f"The agent program is {why}", where=str(self._root / STATE))
+        if self._dream and (usd <= 0 or (state.dreams and not self._rounds)):
+            raise BudgetExceeded("the day's dream was had", where=str(self._root / STATE))
         if state.calls >= settings.cli_daily_calls:
             used, setting = f"{state.calls:,} runs", "cli_daily_calls"
         elif state.usd + usd > settings.cli_daily_usd:
@@ -154,6 +169,12 @@ class AgentLedger:
             where=str(self._root / STATE),
             do=f"It starts over at midnight UTC; the setting {setting} raises it",
         )
+
+    def _charged(self, state: AgentState, usd: float) -> AgentState:
+        state = replace(state, usd=round(max(0.0, state.usd + usd), 6))
+        if not self._dream:
+            return state
+        return replace(state, dreams=1, dream_usd=round(max(0.0, state.dream_usd + usd), 6))
 
     def _write(self, state: AgentState) -> None:
         with Folder(self._root) as folder:
@@ -168,5 +189,5 @@ def _failed(state: AgentState, error: ReverieError, now: float) -> AgentState:
     pause = next((seconds for kind, seconds in PAUSES if isinstance(error, kind)), 0.0)
     if not pause and failures >= FAILURES:
         pause = AFTER_FAILURES
-    known = replace(state, failures=failures, error=str(error), error_at=now)
+    known = replace(state, failures=failures, error=str(error))
     return replace(known, until=now + pause, untold=True) if pause else known

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias, cast
@@ -218,7 +219,8 @@ async def learn(
         if not finished:
             break
         if not ground.dry:
-            await to_thread.run_sync(_note, ground.memories, past, lesson.last, by_rules)
+            now = ground.world.clock.now()
+            await to_thread.run_sync(_note, ground.memories, past, lesson.last, by_rules, now)
     step(len(todo), len(todo))
     return done
 
@@ -278,18 +280,11 @@ def _view(lesson: TurnBatch, past: PastSession, head: HeadSet) -> View:
 def last_learned_message(memories: MemoryStore, past: PastSession, *, by_rules: bool) -> str:
     """The last message of a session that was gone through, or "": by us, or as it went on. What
     rules alone went through, a model has not."""
-    try:
-        lines = memories.beside.read(LEARNED).splitlines()
-    except NotFound:
-        lines = []
-    seen = set[str]()
-    for line in lines:
-        try:
-            value = cast("dict[str, Any]", json.loads(line))
-            if value["session"] == past.session and (by_rules or "rules" not in value):
-                seen.add(str(value["last"]))
-        except (ValueError, KeyError, TypeError):
-            continue
+    seen = {
+        str(one.get("last"))
+        for one in _noted(memories)
+        if one.get("session") == past.session and (by_rules or "rules" not in one)
+    }
     last = next((one.id for one in reversed(past.entries) if one.id in seen), "")
     if last:
         return last
@@ -297,7 +292,22 @@ def last_learned_message(memories: MemoryStore, past: PastSession, *, by_rules: 
     return known.last if known else ""
 
 
-def _note(memories: MemoryStore, past: PastSession, last: str, by_rules: bool) -> None:
-    known = {"session": past.session, "last": last}
+def count_learned_sessions(memories: MemoryStore, since: float) -> int:
+    """How many sessions of other programs were learned from since."""
+    times = ((str(one.get("session")), one.get("at")) for one in _noted(memories))
+    return len({name for name, at in times if isinstance(at, int | float) and at > since})
+
+
+def _noted(memories: MemoryStore) -> Iterator[dict[str, Any]]:
+    with suppress(NotFound):
+        for line in memories.beside.read(LEARNED).splitlines():
+            with suppress(ValueError):
+                value: object = json.loads(line)
+                if isinstance(value, dict):
+                    yield cast("dict[str, Any]", value)
+
+
+def _note(memories: MemoryStore, past: PastSession, last: str, by_rules: bool, now: float) -> None:
+    known = {"session": past.session, "last": last, "at": round(now)}
     line = dump({**known, "rules": True} if by_rules else known)
     memories.beside.append_line(LEARNED, line.encode())
