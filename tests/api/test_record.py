@@ -235,3 +235,13 @@ def test_the_library_prints_nothing_and_tells_once(home: Path) -> None:
         memory.add(f"Invoice {n} was paid in week {n}")
     assert len(told) == 1
     assert any(fault.kind == "index" for fault in memory.check().faults)
+
+
+def test_facts_that_differ_by_a_number_alone_are_all_shown(home: Path, tmp_path: Path) -> None:
+    fact = "Room {} on the second floor of the north building has a broken projector"
+    (tmp_path / "rooms").mkdir()
+    with Memory(tmp_path / "rooms") as memory:
+        for number in (3, 5, 8):
+            memory.add(fact.format(number))
+        shown = memory.context("Which rooms have a broken projector?")
+    assert all(fact.format(number) in shown for number in (3, 5, 8))

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from reverie.testing import call, provider
 from tests.cli.test_chat_terminal import terminal
 from tests.cli.tmux import Terminal
 
@@ -47,11 +48,27 @@ def test_pasted_text_is_one_message_and_the_history_stays(terminal: Terminal) ->
     assert terminal.is_over()
 
 
-def test_a_change_is_shown_with_its_indentation_before_it_is_made(terminal: Terminal) -> None:
-    (terminal.folder / "f.py").write_text("def f(x):\n    if x:\n        return 1\n")
-    terminal.start("--plain")
+def test_a_change_is_shown_with_its_indentation_before_it_is_made(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = terminal.folder / "f.py"
+    file.write_text("def f(x):\n    if x:\n        return 1\n")
+    edit = {"old_string": "return 1", "new_string": "return 2"}
+    course = [
+        call("Read", file_path=str(file)),
+        call("Edit", file_path=str(file), **edit),
+        "It is changed.",
+    ]
+    with provider(course) as served:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", served.anthropic_url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "test")
+        _is_asked_and_changed(terminal)
+
+
+def _is_asked_and_changed(terminal: Terminal) -> None:
+    terminal.start("--plain", "--model", "claude-opus-5-5")
     terminal.shows("new session")
-    terminal.types('edit f.py: replace "return 1" with "return 2"')
+    terminal.types("Let f return 2, please")
     shown = terminal.shows("permission: ")
     shown = terminal.shows("y yes, n no")
     assert "  3 -         return 1" in shown

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.spec("18.examples")
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
 SHOWN = {
     "agent": ["The code word is heron.", "Never run npm here"],
-    "fitting": ["105,326 tokens, sent 2,2", "32,038 characters come"],
+    "fitting": ["105,327 tokens, sent 2,2", "32,038 characters come"],
     "layer": ["[50, 50, 50, 50, 1800, 1800, 1800, 1800]"],
     "learning": ["saved feedback_run_the_linter.md", "ORDERS", "again: []"],
     "loop_anthropic": ["It counts to 20000.", "cache held: True", "the request 8"],

@@ -16,6 +16,7 @@ from reverie.apps.hook import answer_event, main
 from reverie.clients import ClientSettings, ProxyAddress, known_token, proxy_status
 from reverie.http_server import listen
 from reverie.store import Project
+from tests.cli.tmux import wait_for
 
 pytestmark = pytest.mark.spec("18.plugin")
 LINTER = ("user", "From now on, always run the linter before you commit.")
@@ -244,4 +245,4 @@ def test_a_session_that_begins_starts_the_proxy_that_is_gone(
     finally:
         for pid in set(pids):
             os.kill(pid, signal.SIGTERM)
-            os.waitpid(pid, 0)
+            wait_for(lambda: proxy_status(address, 0.1) is None, "it still answers")

@@ -247,7 +247,7 @@ def _swept(folder: Path) -> None:
     """Our note and the folders that are left empty."""
     with contextlib.suppress(NotFound), Folder(folder, create=False) as found:
         found.remove(OURS)
-    nested = ("skills/memory", "skills", "hooks", ".claude-plugin", "")
+    nested = ("skills/memory", "skills/dream", "skills", "hooks", ".claude-plugin", "")
     for name in nested:
         with contextlib.suppress(OSError):
             (folder / name).rmdir()

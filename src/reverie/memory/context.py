@@ -44,7 +44,7 @@ PAIRED = 5
 """Turns of the best that stand there with what they answer or were answered."""
 _FRAME = 40  # tokens of the frame and of the line that says how to find more
 _LARGEST = 0.25  # of the room, what one memory may take; a longer one is shown by its best part
-_SAME = 0.8  # of the words of two texts, what those have in common that say the same
+_SAME = 0.8  # of a text's words, what another has that adds no word and says the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +191,8 @@ def _chosen(found: Sequence[_Excerpt], tokens: int) -> list[_Excerpt]:
 def _says_same(one: _Excerpt, other: _Excerpt) -> bool:
     if one.group and (one.group, one.place) == (other.group, other.place):
         return True
-    common = len(one.words & other.words)
-    return bool(common) and common >= _SAME * len(one.words | other.words)
+    less, more = sorted((one.words, other.words), key=len)
+    return bool(less) and less <= more and len(less) >= _SAME * len(more)
 
 
 def _rows(shown: Sequence[_Excerpt]) -> Iterator[str]:
