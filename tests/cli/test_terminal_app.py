@@ -61,6 +61,9 @@ class Course:
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         texts = "\n".join(str(b.get("text", "")) for b in blocks)
         asked = [b["tool_use_id"] for b in blocks if b["type"] == "tool_result"]
+        if "long-term memory of a coding agent" in texts:
+            await asyncio.to_thread(self.released.wait)
+            return "Nothing"
         if tidying := TIDYING.search(texts):
             self.memory = f"{tidying[1]}/project_prices_are_in_cents.md"
             return [call("Read", "d1", file_path=self.memory)]
@@ -147,7 +150,7 @@ def terminal(folder: Path, engine: Engine) -> Iterator[Terminal]:
 def seen(terminal: Terminal) -> str:
     """The screen, without what differs from run to run: ids, times, the last digits of tokens."""
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "0" * 36, terminal.seen)
-    text = re.sub(r"(surroundings +\d\d)\d", r"\1x", text)  # a weekday's name is in them
+    text = re.sub(r"(surroundings +\d)\d\d", r"\1xx", text)  # a weekday's name is in them
     text = re.sub(r"\d+\.\d s\b", "0.0 s", re.sub(r"\b\d:\d\d\b", "0:00", text))
     text = re.sub(r"\b[0-9a-f]{8}(?= added)", "0" * 8, text)
     text = re.sub(r"\d+ (?:s|min)( ago *)?(?=\W)", _nought, text)
