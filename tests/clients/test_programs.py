@@ -231,7 +231,11 @@ def test_a_stored_result_is_read_by_the_client_with_the_installed_rule(
     judged(line, 2.0)
 
 
-def test_a_fact_told_to_claude_code_is_known_to_codex_the_next_day(line: Line, desk: Desk) -> None:
+def test_a_fact_told_to_claude_code_is_known_to_codex_the_next_day(
+    line: Line, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REVERIE_FLAG_EXTRACT_NONINTERACTIVE", "1")
+    line.restart()
     fact = "Please remember: we always deploy with the script ops/ship-nightly.sh."
     claude(desk, f"{fact} [[rest]]")
     line.restart()
