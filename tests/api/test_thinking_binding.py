@@ -37,7 +37,7 @@ SEALED = "[Earlier rounds of this conversation, sealed"
 NEVER: Plan = [[False] * 25, [False] * 3, [], [False] * 40]
 ALWAYS: Plan = [[True] * 25, [True] * 3, [True], [True] * 60]
 LATER: Plan = [[False] * 15 + [True] + [False] * 15, [False] * 15]
-AS_BEFORE = "a07fcb8728070eebb3cdebf3b9712636eafb5d9df21d853d03c5d04c91063f9f"
+AS_BEFORE = "bf12914b4809bbf2543d60c0276d65179471003236b1de32466dddfcaad4cd5e"
 """The requests of `ALWAYS`, as they were while every Claude model was bound."""
 
 
