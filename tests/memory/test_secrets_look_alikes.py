@@ -46,7 +46,7 @@ TEXTS: tuple[Callable[[], str], ...] = (
     lambda: f"git bisect says {of(HEX, 40)} is the first bad commit",
     lambda: f"uses: actions/checkout@{of(HEX, 40)} # v4.2.2",
     lambda: f'"integrity": "sha512-{b64(64)}",',
-    lambda: f'"resolved": "https://registry.npmjs.org/lodash/-/lodash-4.17.21.tgz#{of(HEX, 40)}"',
+    lambda: f'"resolved": "https://registry.example.org/lodash/-/lodash-4.17.21.tgz#{of(HEX, 40)}"',
     lambda: f"golang.org/x/text v0.14.0 h1:{b64(32)}",
     lambda: f'checksum = "{of(HEX, 64)}"',
     lambda: f"    --hash=sha256:{of(HEX, 64)} \\",
