@@ -21,7 +21,6 @@ import pytest
 
 from reverie.providers.cli_programs import MARK
 from reverie.providers.costs import dollars
-from reverie.session.extraction.drafts import AGAIN, SHOWN
 from reverie.simulator import Engine, LoggedRequest, call, serving
 from reverie.transcript import Block, text_block
 from reverie.transcript.records import Usage
@@ -56,26 +55,31 @@ FILES = {
     "Makefile": "unit:\n\t@echo 12 passed\n",
 }
 
+MEMORIES = {
+    found[1]: block
+    for answers in GIVEN["extractions"].values()
+    for block in re.findall(r"<memory .*?</memory>", answers[0], re.DOTALL)
+    if (found := re.search(r'^from: "(.*)"$', block, re.MULTILINE))
+}
+"""What was answered, by the sentence that it rests on."""
+
 
 class Provider:
     """The provider on loopback: a script for the conversation, recorded answers behind it."""
 
     def __init__(self, repo: Path) -> None:
         self.repo, self.engine = repo, Engine(answerer=self.answer)
-        self.unanswered: list[str] = []
+        self.left = dict(MEMORIES)
 
     def answer(self, body: Any) -> Any:
         prompt = json.dumps(body["messages"], ensure_ascii=False)
         return self.extraction(prompt) if MARK in prompt else self.reply(body)
 
     def extraction(self, prompt: str) -> str:
-        said = [text for text in TURNS if json.dumps(text, ensure_ascii=False)[1:-1] in prompt]
-        number = sum(one in prompt for one in (SHOWN, AGAIN))
-        answers = GIVEN["extractions"].get(said[-1] if said else "", [])
-        if number < len(answers):
-            return answers[number]
-        self.unanswered.append(prompt)
-        return "Nothing to keep."
+        """The recorded memories that rest on words in the request, each once: how turns are joined
+        to requests depends on time."""
+        said = [one for one in self.left if json.dumps(one, ensure_ascii=False)[1:-1] in prompt]
+        return "\n\n".join(self.left.pop(one) for one in said) or "Nothing"
 
     def reply(self, body: Any) -> str | list[Block]:
         """The next of a turn's calls, or its last words."""
@@ -188,7 +192,7 @@ def test_ten_facts_of_five_sessions_come_back_in_the_sixth(
     for turns in GIVEN["sessions"]:
         session(place, *(turn["says"] for turn in turns))
     own, behind = provider.sessions, provider.background
-    assert provider.unanswered == []
+    assert provider.left == {}
     assert all("oauth" in one.headers["anthropic-beta"] for one in (*own, *behind))
     assert median(len(one.body) / 4 for one in behind) <= 4_000
     assert cost(behind, CHEAPEST) <= 0.1 * cost(own, MODEL)
